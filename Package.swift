@@ -1,0 +1,114 @@
+// swift-tools-version: 6.2
+// Targets in the order of the layers: an arrow points down only.
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableExperimentalFeature("Lifetimes"),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "tapline",
+    targets: [
+        .executableTarget(
+            name: "tapline",
+            dependencies: [
+                "Daemon", "Ingest", "Load", "Report", "HTTPServer", "Postgres", "Spool", "Event",
+                "Platform", "Options", "Client", "Sample", "Demo",
+            ],
+            swiftSettings: strict),
+        library(
+            "Ingest",
+            ["HTTPServer", "Gzip", "JSONLines", "Spool", "Metrics", "Event", "Platform"]),
+        library("Load", ["Postgres", "Spool", "Metrics", "Event", "Platform", "Schema"]),
+        library(
+            "Daemon",
+            [
+                "Ingest", "Load", "HTTPServer", "Postgres", "Spool", "Metrics", "Event", "Platform",
+            ]),
+        library("Report", ["Postgres", "Event", "Platform", "Schema"]),
+        library("Demo", ["Client", "Sample", "Options"]),
+        library("Client", ["Platform", "CCurlShim", "CZlib"]),
+        library("Sample"),
+        library("Options"),
+        library("HTTPServer", ["Platform", "CMicrohttpd", "CHTTPShim"]),
+        library("Postgres", ["Platform", "CPostgres", "CSpawn"]),
+        library("Gzip", ["CIsal", "CZlib"]),
+        library("Spool", ["Platform", "CPlatform"]),
+        library("Metrics", ["Platform"]),
+        library("Event", ["JSONLines", "Platform", "CCrypto", "CScan"]),
+        library("JSONLines", ["CScan"]),
+        library("Platform", ["CPlatform"]),
+        .target(
+            name: "Schema", path: "sql",
+            resources: [.embedInCode("migrations"), .embedInCode("report")],
+            swiftSettings: strict),
+
+        .target(name: "CPlatform"),
+        .target(name: "CScan"),
+        .target(name: "CSpawn"),
+        .target(name: "CHTTPShim", dependencies: ["CMicrohttpd"]),
+        .target(name: "CCurlShim", dependencies: ["CCurl"]),
+        .systemLibrary(name: "CPostgres", pkgConfig: "libpq"),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
+        .systemLibrary(name: "CIsal", pkgConfig: "libisal"),
+        .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd"),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto"),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl"),
+        .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
+
+        tests("PlatformTests", ["Platform"]),
+        tests("EventTests", ["Event", "JSONLines"]),
+        tests("JSONLinesTests", ["JSONLines", "CSimdjson"]),
+        tests("GzipTests", ["Gzip", "CZlib"]),
+        tests("SpoolTests", ["Spool", "Platform"]),
+        tests("MetricsTests", ["Metrics", "Platform"]),
+        tests("OptionsTests", ["Options"]),
+        tests("ClientTests", ["Client"]),
+        tests("SampleTests", ["Sample"]),
+        tests("DemoTests", ["Demo", "Options", "Sample"]),
+        .target(
+            name: "HTTPTestClient", path: "Tests/HTTPTestClient", swiftSettings: strict),
+        tests("HTTPServerTests", ["HTTPServer", "HTTPTestClient", "Platform"]),
+        .target(
+            name: "PostgresTesting",
+            dependencies: ["Postgres", "Platform", "postgres-watchdog-for-tests"],
+            path: "Tests/PostgresTesting", swiftSettings: strict),
+        .executableTarget(
+            name: "postgres-watchdog-for-tests", dependencies: ["Postgres"],
+            path: "Tests/PostgresWatchdog", swiftSettings: strict),
+        tests("PostgresTests", ["Postgres", "PostgresTesting", "Platform", "CSpawn"]),
+        tests(
+            "IngestTests",
+            [
+                "Ingest", "Event", "JSONLines", "Gzip", "Spool", "Platform", "HTTPServer",
+                "HTTPTestClient", "Metrics",
+            ]),
+        tests(
+            "LoadTests",
+            [
+                "Load", "Ingest", "Postgres", "PostgresTesting", "Spool", "Event", "Metrics",
+                "Platform", "Schema",
+            ]),
+        .testTarget(
+            name: "DashboardTests",
+            exclude: [
+                "harness.py", "test_dashboards.py", "test_deploy.py", "test_documents.py",
+                "test_openapi.py", "test_rules.py",
+            ], swiftSettings: strict),
+        tests(
+            "ReportTests", ["Report", "Postgres", "PostgresTesting", "Event", "Platform", "Schema"]),
+        tests("SystemTests", ["CPostgres", "CZlib"]),
+    ],
+    cxxLanguageStandard: .cxx17
+)

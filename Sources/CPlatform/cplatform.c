@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "cplatform.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static uint32_t table[8][256];
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+static void make_table(void) {
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++) {
+            crc = (crc >> 1) ^ (0x82F63B78u & (0u - (crc & 1)));
+        }
+        table[0][i] = crc;
+    }
+    for (uint32_t i = 0; i < 256; i++) {
+        for (int slice = 1; slice < 8; slice++) {
+            uint32_t previous = table[slice - 1][i];
+            table[slice][i] = (previous >> 8) ^ table[0][previous & 0xFF];
+        }
+    }
+}
+
+uint32_t tapline_crc32c_software(uint32_t seed, const void *bytes, size_t count) {
+    pthread_once(&table_once, make_table);
+    const unsigned char *next = bytes;
+    uint32_t crc = ~seed;
+    for (; count >= 8; count -= 8, next += 8) {
+        uint32_t low = crc ^ ((uint32_t)next[0] | (uint32_t)next[1] << 8 |
+                              (uint32_t)next[2] << 16 | (uint32_t)next[3] << 24);
+        crc = table[7][low & 0xFF] ^ table[6][(low >> 8) & 0xFF] ^
+              table[5][(low >> 16) & 0xFF] ^ table[4][low >> 24] ^ table[3][next[4]] ^
+              table[2][next[5]] ^ table[1][next[6]] ^ table[0][next[7]];
+    }
+    for (; count > 0; count--, next++) {
+        crc = (crc >> 8) ^ table[0][(crc ^ *next) & 0xFF];
+    }
+    return ~crc;
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+__attribute__((target("sse4.2"))) static uint32_t crc32c_hardware(
+    uint32_t seed, const void *bytes, size_t count) {
+    const unsigned char *next = bytes;
+    uint64_t crc = (uint32_t)~seed;
+    for (; count >= 8; count -= 8, next += 8) {
+        uint64_t word;
+        memcpy(&word, next, 8);
+        crc = _mm_crc32_u64(crc, word);
+    }
+    for (; count > 0; count--, next++) {
+        crc = _mm_crc32_u8((uint32_t)crc, *next);
+    }
+    return ~(uint32_t)crc;
+}
+
+uint32_t tapline_crc32c(uint32_t seed, const void *bytes, size_t count) {
+    return __builtin_cpu_supports("sse4.2") ? crc32c_hardware(seed, bytes, count)
+                                            : tapline_crc32c_software(seed, bytes, count);
+}
+#else
+uint32_t tapline_crc32c(uint32_t seed, const void *bytes, size_t count) {
+    return tapline_crc32c_software(seed, bytes, count);
+}
+#endif
+
+const char *tapline_strerror(int code) {
+    const char *text = strerrordesc_np(code);
+    return text ? text : "unknown error";
+}
+
+void tapline_set_thread_name(const char *name) {
+    char kept[16];
+    strncpy(kept, name, sizeof kept - 1);
+    kept[sizeof kept - 1] = 0;
+    pthread_setname_np(pthread_self(), kept);
+}
+
+void tapline_limit_malloc_arenas(int count) {
+    mallopt(M_ARENA_MAX, count);
+}
+
+void tapline_random(void *bytes, size_t count) {
+    unsigned char *next = bytes;
+    while (count > 0) {
+        ssize_t got = getrandom(next, count, 0);
+        if (got < 0 && errno != EINTR) {
+            abort();
+        }
+        if (got > 0) {
+            next += got;
+            count -= (size_t)got;
+        }
+    }
+}
+
+const void *tapline_find(
+    const void *bytes, size_t count, const void *pattern, size_t pattern_count) {
+    return memmem(bytes, count, pattern, pattern_count);
+}

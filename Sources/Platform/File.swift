@@ -1,0 +1,181 @@
+import Glibc
+
+/// An open file, closed when the value ends.
+@safe
+package struct File: ~Copyable, Sendable {
+    /// The descriptor; valid while this value lives.
+    package let descriptor: Int32
+    /// The path it was opened by, for messages.
+    package let path: String
+
+    /// How a file is opened.
+    package enum Mode: Sendable {
+        /// For reading; it must exist.
+        case read
+        /// For reading and writing; it must exist.
+        case readWrite
+        /// For reading and writing; created when missing.
+        case readWriteCreate
+        /// For reading and writing; it must not exist.
+        case createNew
+        /// For writing; created or emptied.
+        case replace
+    }
+
+    /// Opens a file.
+    ///
+    /// - Parameters:
+    ///   - path: Its path.
+    ///   - mode: What it is opened for.
+    ///   - permissions: Those of a created file, less the umask.
+    /// - Throws: ``SystemError``; nothing is left open.
+    package init(_ path: String, _ mode: Mode, permissions: UInt32 = 0o640) throws(SystemError) {
+        let flags: Int32 =
+            switch mode {
+            case .read: O_RDONLY
+            case .readWrite: O_RDWR
+            case .readWriteCreate: O_RDWR | O_CREAT
+            case .createNew: O_RDWR | O_CREAT | O_EXCL
+            case .replace: O_WRONLY | O_CREAT | O_TRUNC
+            }
+        descriptor = unsafe open(path, flags | O_CLOEXEC, permissions)
+        self.path = path
+        guard descriptor >= 0 else { throw .last("open", path) }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Reads once at an offset, without moving a position.
+    ///
+    /// - Parameters:
+    ///   - buffer: Receives the bytes.
+    ///   - offset: Where in the file.
+    /// - Returns: How many bytes were read, 0 at the end of the file.
+    @unsafe
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+    ) throws(SystemError) -> Int {
+        while true {
+            // SAFETY: the kernel writes at most the buffer's count.
+            let count = unsafe pread(descriptor, buffer.baseAddress, buffer.count, offset)
+            if count >= 0 { return count }
+            if errno != EINTR { throw .last("read", path) }
+        }
+    }
+
+    /// Reads `count` bytes at an offset; fewer only at the end of the file.
+    package func read(count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            while initialized < count {
+                do throws(SystemError) {
+                    // SAFETY: the rest of the buffer, past what is filled.
+                    let rest = unsafe UnsafeMutableRawBufferPointer(
+                        rebasing: UnsafeMutableRawBufferPointer(buffer)[initialized...])
+                    let got = try unsafe read(into: rest, at: offset + initialized)
+                    if got == 0 { break }
+                    initialized += got
+                } catch {
+                    failure = error
+                    break
+                }
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    /// Writes once at an offset; the count may be short.
+    ///
+    /// - Returns: How many bytes were written.
+    package func writeOnce(_ bytes: Span<UInt8>, at offset: Int) throws(SystemError) -> Int {
+        while true {
+            let count = unsafe bytes.withUnsafeBufferPointer { buffer in
+                // SAFETY: the buffer is valid for the call, which only reads it.
+                unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, offset)
+            }
+            if count >= 0 { return count }
+            if errno != EINTR { throw .last("write", path) }
+        }
+    }
+
+    /// Writes all of `bytes` at an offset.
+    ///
+    /// - Throws: ``SystemError``; a prefix may be written.
+    package func write(_ bytes: Span<UInt8>, at offset: Int) throws(SystemError) {
+        var done = 0
+        while done < bytes.count {
+            let rest = bytes.extracting(droppingFirst: done)
+            let count = try writeOnce(rest, at: offset + done)
+            guard count > 0 else { throw SystemError(code: EIO, action: "write", path: path) }
+            done += count
+        }
+    }
+
+    /// Makes the content durable (fdatasync).
+    ///
+    /// - Throws: ``SystemError``; unsynced pages may be lost, and a second call must not be believed.
+    package func sync() throws(SystemError) {
+        while fdatasync(descriptor) != 0 {
+            if errno != EINTR { throw .last("sync", path) }
+        }
+    }
+
+    /// Cuts or extends the file to `count` bytes.
+    package func truncate(to count: Int) throws(SystemError) {
+        while ftruncate(descriptor, count) != 0 {
+            if errno != EINTR { throw .last("truncate", path) }
+        }
+    }
+
+    /// The size in bytes.
+    package func size() throws(SystemError) -> Int { try status().size }
+
+    /// The size and the time of the last change of the content.
+    package func status() throws(SystemError) -> (size: Int, modified: Microseconds) {
+        var info = stat()
+        guard unsafe fstat(descriptor, &info) == 0 else { throw .last("examine", path) }
+        let modified =
+            Int64(info.st_mtim.tv_sec) * 1_000_000 + Int64(info.st_mtim.tv_nsec) / 1000
+        return (Int(info.st_size), modified)
+    }
+
+    /// Sets the time of the last change to now.
+    package func touch() throws(SystemError) {
+        guard futimens(descriptor, nil) == 0 else { throw .last("touch", path) }
+    }
+
+    /// The whole content of a file.
+    package static func contents(of path: String) throws(SystemError) -> [UInt8] {
+        let file = try File(path, .read)
+        return try file.read(count: file.size(), at: 0)
+    }
+
+    /// Replaces a file durably: temporary file, sync, rename, sync of the directory.
+    ///
+    /// After a crash at any moment there is the old content or the new.
+    package static func replace(
+        _ path: String, with bytes: Span<UInt8>, permissions: UInt32 = 0o640
+    ) throws(SystemError) {
+        let temporary = path + ".new"
+        do {
+            let file = try File(temporary, .replace, permissions: permissions)
+            try file.write(bytes, at: 0)
+            try file.sync()
+        }
+        guard unsafe rename(temporary, path) == 0 else { throw .last("replace", path) }
+        try Directory.sync(Directory.parent(of: path))
+    }
+
+    /// Moves a file durably within its file system, replacing what is there.
+    package static func move(_ path: String, to target: String) throws(SystemError) {
+        guard unsafe rename(path, target) == 0 else { throw .last("move", path) }
+        try Directory.sync(Directory.parent(of: target))
+        try Directory.sync(Directory.parent(of: path))
+    }
+
+    /// Removes a file; a missing one is no error.
+    package static func remove(_ path: String) throws(SystemError) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else { throw .last("remove", path) }
+    }
+}

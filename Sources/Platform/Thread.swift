@@ -1,0 +1,71 @@
+internal import CPlatform
+import Glibc
+import Synchronization
+
+/// A POSIX thread that runs one closure.
+@safe
+package final class Thread: @unchecked Sendable {
+    private let handle: pthread_t
+    private let isJoined = Atomic(false)
+
+    private init(handle: pthread_t) { self.handle = handle }
+
+    /// Starts a thread.
+    ///
+    /// - Parameters:
+    ///   - name: Shown by `top -H`; 15 bytes are kept.
+    ///   - stackBytes: The size of its stack.
+    ///   - body: Runs on the new thread, and should see for itself when to end.
+    /// - Returns: A handle for ``join()``; one that is dropped lets the thread run on.
+    @discardableResult
+    package static func start(
+        name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
+    ) -> Thread {
+        var attributes = pthread_attr_t()
+        unsafe pthread_attr_init(&attributes)
+        unsafe pthread_attr_setstacksize(&attributes, stackBytes)
+        defer { unsafe pthread_attr_destroy(&attributes) }
+        var handle = pthread_t()
+        // SAFETY: the reference retained here is the one that `runThread` takes.
+        let start = unsafe Unmanaged.passRetained(ThreadStart(name: name, body: body)).toOpaque()
+        let code = unsafe pthread_create(&handle, &attributes, runThread, start)
+        precondition(code == 0, "could not start thread \"\(name)\": errno \(code)")
+        return Thread(handle: handle)
+    }
+
+    /// Waits until the thread has ended. Further calls return at once.
+    package func join() {
+        guard !isJoined.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        pthread_join(handle, nil)
+    }
+
+    deinit {
+        if !isJoined.load(ordering: .acquiring) { pthread_detach(handle) }
+    }
+}
+
+private final class ThreadStart: Sendable {
+    let name: String
+    let body: @Sendable () -> Void
+    init(name: String, body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.body = body
+    }
+}
+
+private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument = unsafe argument else { return nil }
+    // SAFETY: made by `Thread.start`, which gives its reference to this thread.
+    let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
+    unsafe tapline_set_thread_name(start.name)
+    start.body()
+    return nil
+}
+
+/// Settings of the process's memory.
+package enum Memory {
+    /// Bounds the number of malloc arenas: one or two keep the idle size at a fourth.
+    package static func limitArenas(to count: Int) {
+        tapline_limit_malloc_arenas(Int32(count))
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import Glibc
+import Platform
+import Testing
+
+final class FileTests {
+    let folder = "/tmp/tapline-platform-\(Hex.encode(Random.bytes(8)))"
+
+    init() throws { try Directory.create(folder) }
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    @Test func whatIsWrittenIsRead() throws {
+        let file = try File(folder + "/a", .createNew)
+        try file.write(Array("hello".utf8).span, at: 3)
+        try file.sync()
+        #expect(try file.size() == 8)
+        #expect(try file.read(count: 100, at: 0) == [0, 0, 0] + Array("hello".utf8))
+        #expect(try file.read(count: 2, at: 4) == Array("el".utf8))
+        #expect(try file.read(count: 2, at: 8) == [])
+        try file.truncate(to: 4)
+        #expect(try File.contents(of: folder + "/a") == [0, 0, 0, 104])
+    }
+
+    @Test func createNewRefusesAnExistingFile() throws {
+        _ = try File(folder + "/a", .createNew)
+        let expected = SystemError(code: EEXIST, action: "open", path: folder + "/a")
+        #expect(throws: expected) { _ = try File(self.folder + "/a", .createNew) }
+    }
+
+    @Test func anErrorSaysWhatOnWhatAndWhy() {
+        let error = SystemError(code: ENOSPC, action: "append to spool segment", path: "42.seg")
+        #expect(
+            "\(error)" == "could not append to spool segment \"42.seg\": no space left on device")
+        #expect(error.isOutOfSpace)
+        #expect("\(SystemError(code: 9999, action: "x"))" == "could not x: unknown error")
+        #expect(SystemError.reason(EIO) == "input/output error")
+    }
+
+    @Test func replaceLeavesOneWholeFile() throws {
+        let path = folder + "/state"
+        try File.replace(path, with: [1, 2, 3].span)
+        try File.replace(path, with: [4].span)
+        #expect(try File.contents(of: path) == [4])
+        #expect(try Directory.list(folder) == ["state"])
+    }
+
+    @Test func directoriesAreMadeAndListedInOrder() throws {
+        try Directory.create(folder + "/x/y/z")
+        try Directory.create(folder + "/x/y/z")
+        for name in ["b", "a", "c"] { _ = try File(folder + "/x/" + name, .createNew) }
+        #expect(try Directory.list(folder + "/x") == ["a", "b", "c", "y"])
+        try Directory.sync(folder + "/x")
+        #expect(throws: SystemError.self) { try Directory.create(self.folder + "/x/a") }
+        #expect(throws: SystemError.self) { try Directory.list(self.folder + "/none") }
+    }
+
+    @Test(arguments: [("a/b", "a"), ("a", "."), ("/a", "/"), ("/", "/"), ("/a/b/", "/a")])
+    func theParentIsFound(path: String, parent: String) {
+        #expect(Directory.parent(of: path) == parent)
+    }
+
+    @Test func aLockIsHeldOnceAndFreedAtItsEnd() throws {
+        let path = folder + "/lock"
+        func take() throws -> Bool { try FileLock.tryTake(path) != nil }
+        do {
+            let first = try FileLock.tryTake(path)
+            let isTaken = first != nil
+            #expect(isTaken)
+            #expect(try !take())
+            _ = consume first
+        }
+        #expect(try take())
+    }
+
+    @Test func removingAMissingFileIsNoError() throws {
+        try File.remove(folder + "/none")
+        #expect(throws: SystemError.self) { try File.remove(self.folder) }
+    }
+}

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/// A mask of 16 bytes, the first in the lowest bit: those that end a run of plain text in a JSON
+/// string, which are quote, backslash, control and not ASCII.
+///
+/// In C because Swift has no instruction that makes a mask of a vector. Inlined in its callers.
+static inline uint32_t tapline_special_mask(const void *bytes) {
+#ifdef __SSE2__
+    __m128i block = _mm_loadu_si128((const __m128i *)bytes);
+    // Signed, so that bytes from 0x80 on are less than a space too.
+    __m128i special = _mm_cmplt_epi8(block, _mm_set1_epi8(0x20));
+    special = _mm_or_si128(special, _mm_cmpeq_epi8(block, _mm_set1_epi8('"')));
+    special = _mm_or_si128(special, _mm_cmpeq_epi8(block, _mm_set1_epi8('\\')));
+    return (uint32_t)_mm_movemask_epi8(special);
+#else
+    const unsigned char *byte = bytes;
+    uint32_t mask = 0;
+    for (int index = 0; index < 16; index++) {
+        uint32_t is_special = byte[index] < 0x20 || byte[index] >= 0x80 || byte[index] == '"'
+            || byte[index] == '\\';
+        mask |= is_special << index;
+    }
+    return mask;
+#endif
+}
+
+/// The same of quote and backslash alone, for strings that are known to be valid.
+static inline uint32_t tapline_quote_mask(const void *bytes) {
+#ifdef __SSE2__
+    __m128i block = _mm_loadu_si128((const __m128i *)bytes);
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(
+        _mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'))));
+#else
+    const unsigned char *byte = bytes;
+    uint32_t mask = 0;
+    for (int index = 0; index < 16; index++) {
+        mask |= (uint32_t)(byte[index] == '"' || byte[index] == '\\') << index;
+    }
+    return mask;
+#endif
+}

@@ -1,0 +1,3 @@
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
+#include <openssl/rand.h>

@@ -1,0 +1,219 @@
+import JSONLines
+
+/// The payload of one spool record: what a body was, and its accepted events as rows.
+///
+/// All integers are little-endian:
+/// ```
+/// u8  version, 1        u32 received: lines with an event, good or bad
+/// u8  flags, 0          u32 rejected
+/// u16 bytes of app      u32 rows
+///                       i64 received_at, microseconds since 1970 UTC
+/// app, then each row: u32 bytes, EventRow
+/// ```
+/// `received = rejected + rows`, so a body of nothing but bad lines is a record too.
+package struct BodyRecord: Sendable {
+    package static let version: UInt8 = 1
+    package static let headerBytes = 24
+
+    /// Why a payload is not a record.
+    package enum Failure: Error, Equatable, Sendable {
+        /// It is of a version that this program does not know.
+        case version(UInt8)
+        /// It is not what its own lengths and counts say, at this byte.
+        case malformed(offset: Int)
+    }
+
+    /// The app that sent the body, as UTF-8.
+    package let app: [UInt8]
+    /// Lines with an event, good or bad.
+    package let received: Int
+    /// Lines that were rejected.
+    package let rejected: Int
+    /// When the body came, in microseconds since 1970 UTC.
+    package let receivedAt: Int64
+    /// The accepted events, in the order of their lines.
+    package let rows: [EventRow]
+
+    /// Reads a payload and checks all its lengths, those inside of rows too.
+    package init(payload: [UInt8]) throws(Failure) {
+        guard payload.count >= Self.headerBytes else { throw .malformed(offset: payload.count) }
+        guard payload[0] == Self.version else { throw .version(payload[0]) }
+        func integer(_ offset: Int, _ count: Int) -> UInt64 {
+            var value: UInt64 = 0
+            for index in (0..<count).reversed() {
+                value = value &<< 8 | UInt64(payload[offset + index])
+            }
+            return value
+        }
+        let appEnd = Self.headerBytes + Int(integer(2, 2))
+        received = Int(integer(4, 4))
+        rejected = Int(integer(8, 4))
+        let count = Int(integer(12, 4))
+        receivedAt = Int64(bitPattern: integer(16, 8))
+        guard payload[1] == 0, received == rejected + count else { throw .malformed(offset: 1) }
+        guard appEnd <= payload.count else { throw .malformed(offset: 2) }
+        app = Array(payload[Self.headerBytes..<appEnd])
+        var rows: [EventRow] = []
+        // A count that lies must not reserve memory.
+        rows.reserveCapacity(min(count, payload.count / EventRow.bytesMin))
+        var index = appEnd
+        for _ in 0..<count {
+            guard payload.count - index >= 4 else { throw .malformed(offset: index) }
+            let end = index + 4 + Int(integer(index, 4))
+            guard end <= payload.count, let row = EventRow(payload, index + 4..<end) else {
+                throw .malformed(offset: index)
+            }
+            rows.append(row)
+            index = end
+        }
+        guard index == payload.count else { throw .malformed(offset: index) }
+        self.rows = rows
+    }
+}
+
+extension BodyRecord {
+    /// Builds a payload row by row.
+    package struct Builder {
+        /// Physically larger than `used`, so that rows are written without a check a byte.
+        private var storage: [UInt8]
+        private var used: Int
+        private let receivedAt: Int64
+        private let appBytes: Int
+        /// Events appended.
+        package private(set) var rows = 0
+        /// Lines counted as rejected.
+        package private(set) var rejected = 0
+
+        /// - Parameters:
+        ///   - app: At most 65 535 bytes of UTF-8.
+        ///   - receivedAt: When the body came, in microseconds since 1970 UTC.
+        ///   - capacity: Bytes to begin with; about the size of the inflated body.
+        package init(app: [UInt8], receivedAt: Int64, capacity: Int = 4096) {
+            precondition(app.count <= Int(UInt16.max), "app of \(app.count) bytes")
+            appBytes = app.count
+            self.receivedAt = receivedAt
+            used = BodyRecord.headerBytes + app.count
+            storage = Self.unwritten(max(capacity, used))
+            for index in 0..<app.count { storage[BodyRecord.headerBytes + index] = app[index] }
+        }
+
+        /// Bytes of the payload so far.
+        package var bytes: Int { used }
+
+        /// Counts a line that was rejected.
+        package mutating func countRejected() { rejected += 1 }
+
+        /// Appends a row of `count` bytes, which `body` writes all.
+        mutating func appendRow(_ count: Int, _ body: (inout RowWriter) -> Void) {
+            let end = used + 4 + count
+            if end > storage.count { grow(to: end) }
+            unsafe storage.withUnsafeMutableBytes { buffer in
+                let size = UInt32(count).littleEndian
+                unsafe buffer.storeBytes(of: size, toByteOffset: used, as: UInt32.self)
+                let row = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[used + 4..<end])
+                var writer = unsafe RowWriter(row)
+                body(&writer)
+                precondition(writer.isFull, "a row of another size than was computed")
+            }
+            used = end
+            rows += 1
+        }
+
+        /// An array whose bytes are all written before they are read: zeros would be the dearest of
+        /// all that a row is given.
+        private static func unwritten(_ count: Int) -> [UInt8] {
+            // SAFETY: any bits are a UInt8, and `finish` cuts off what was not written.
+            unsafe [UInt8](unsafeUninitializedCapacity: count) { _, initialized in
+                initialized = count
+            }
+        }
+
+        @inline(never)
+        private mutating func grow(to end: Int) {
+            var larger = Self.unwritten(max(end, storage.count + storage.count / 2))
+            unsafe storage.withUnsafeBytes { old in
+                unsafe larger.withUnsafeMutableBytes { new in
+                    let written = unsafe UnsafeRawBufferPointer(rebasing: old[0..<used])
+                    unsafe new.copyMemory(from: written)
+                }
+            }
+            swap(&storage, &larger)
+        }
+
+        /// The payload; the builder is of no further use.
+        package mutating func finish() -> [UInt8] {
+            var payload: [UInt8] = []
+            swap(&payload, &storage)
+            payload.removeLast(payload.count - used)
+            func put(_ value: UInt64, _ offset: Int, _ count: Int) {
+                for index in 0..<count {
+                    payload[offset + index] = UInt8(truncatingIfNeeded: value &>> UInt64(8 * index))
+                }
+            }
+            put(UInt64(BodyRecord.version), 0, 2)
+            put(UInt64(appBytes), 2, 2)
+            put(UInt64(rejected + rows), 4, 4)
+            put(UInt64(rejected), 8, 4)
+            put(UInt64(rows), 12, 4)
+            put(UInt64(bitPattern: receivedAt), 16, 8)
+            return payload
+        }
+    }
+}
+
+/// Writes the fields of one row in the binary format of COPY; integers are big-endian.
+@safe
+struct RowWriter {
+    // SAFETY: lives only inside `appendRow`, which owns the memory; each store checks the bounds.
+    private let row: UnsafeMutableRawBufferPointer
+    private var index = 0
+
+    init(_ row: UnsafeMutableRawBufferPointer) { unsafe self.row = row }
+
+    /// Whether the row is written to its last byte.
+    var isFull: Bool { unsafe index == row.count }
+
+    @inline(__always)
+    mutating func put<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value) {
+        precondition(unsafe row.count - index >= MemoryLayout<Value>.size)
+        unsafe row.storeBytes(of: value.bigEndian, toByteOffset: index, as: Value.self)
+        index &+= MemoryLayout<Value>.size
+    }
+
+    /// A field of a fixed width, or null.
+    @inline(__always)
+    mutating func field<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value?) {
+        guard let value else { return null() }
+        put(Int32(MemoryLayout<Value>.size))
+        put(value)
+    }
+
+    /// A boolean field, or null.
+    @inline(__always)
+    mutating func field(_ value: Bool?) {
+        if let value { field(UInt8(value ? 1 : 0)) } else { null() }
+    }
+
+    /// A uuid.
+    @inline(__always)
+    mutating func field(_ high: UInt64, _ low: UInt64) {
+        put(Int32(16))
+        put(high)
+        put(low)
+    }
+
+    /// A text field.
+    @inline(__always)
+    mutating func field(_ bytes: RawSpan) {
+        put(Int32(truncatingIfNeeded: bytes.byteCount))
+        unsafe precondition(row.count - index >= bytes.byteCount)
+        unsafe bytes.withUnsafeBytes { source in
+            guard let base = source.baseAddress else { return }
+            unsafe ShortCopy.copy(base, to: row.baseAddress! + index, count: source.count)
+        }
+        index &+= bytes.byteCount
+    }
+
+    @inline(__always)
+    mutating func null() { put(Int32(-1)) }
+}

@@ -1,0 +1,323 @@
+import Glibc
+import Platform
+
+/// All open connections, and the thread that cuts off slow ones.
+///
+/// libmicrohttpd itself only ends a connection on which nothing happens at all; a client that sends
+/// a byte a second keeps it for ever. So every connection is written down here with its phase, and
+/// a thread shuts the sockets of those that take too long. libmicrohttpd then sees the end of the
+/// stream and frees the connection. It tells us before it closes a socket, and ``remove(_:)`` takes
+/// the lock, so a socket that is shut under the lock is never another connection's.
+final class ConnectionRegistry: Sendable {
+    private struct State {
+        var connections: [ObjectIdentifier: Connection] = [:]
+        var countsByAddress: [ClientAddress: Int] = [:]
+        var lingering: [Lingering] = []
+        var busyCount = 0
+        var isDraining = false
+        var isStopping = false
+        var isReaperDone = false
+        var statistics = HTTPStatistics()
+    }
+    /// A socket that libmicrohttpd has closed and whose client may still be sending. Were the last
+    /// descriptor closed with bytes unread, the kernel would reset the connection and the client
+    /// would lose the answer.
+    private struct Lingering {
+        var socket: Int32
+        var deadline: Microseconds
+    }
+    private static let lingeringMax = 256
+    private static let lingeringTime: Microseconds = 2_000_000
+
+    private let monitor = Sync.Monitor(State())
+    private let timeouts: Timeouts
+    private let connectionsMax: Int
+    private let connectionsPerAddressMax: Int
+    /// How many connections over the limit are answered 503; more are closed at once.
+    private let reserve: Int
+
+    init(_ configuration: HTTPServerConfiguration) {
+        timeouts = Timeouts(configuration)
+        connectionsMax = configuration.connectionsMax
+        connectionsPerAddressMax = configuration.connectionsPerAddressMax
+        reserve = max(16, configuration.connectionsMax / 20)
+    }
+
+    /// The most connections that are ever open.
+    var hardLimit: Int { connectionsMax + reserve }
+
+    // MARK: Calls of the server's threads
+
+    /// Whether one more connection may be taken.
+    func mayAccept() -> Bool {
+        monitor.withLock { state in
+            let may = state.connections.count < hardLimit && !state.isDraining
+            if !may { state.statistics.connectionsRefused += 1 }
+            return may
+        }
+    }
+
+    func add(socket: Int32, address: ClientAddress) -> Connection {
+        let now = Clock.monotonic()
+        return monitor.withLock { state in
+            let countOfAddress = state.countsByAddress[address, default: 0]
+            var limitExceeded: Int?
+            if state.connections.count >= connectionsMax {
+                limitExceeded = connectionsMax
+            } else if countOfAddress >= connectionsPerAddressMax {
+                limitExceeded = connectionsPerAddressMax
+            }
+            let connection = Connection(
+                socket: socket, address: address, limitExceeded: limitExceeded, now: now)
+            state.connections[ObjectIdentifier(connection)] = connection
+            state.countsByAddress[address] = countOfAddress + 1
+            state.statistics.connectionsAccepted += 1
+            if limitExceeded != nil { state.statistics.connectionsRefused += 1 }
+            if state.isDraining { Self.cut(connection) }
+            return connection
+        }
+    }
+
+    /// Forgets a connection whose socket is about to be closed.
+    func remove(_ connection: Connection) {
+        let now = Clock.monotonic()
+        monitor.withLock { state in
+            guard state.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else {
+                return
+            }
+            let count = state.countsByAddress[connection.address, default: 1] - 1
+            state.countsByAddress[connection.address] = count > 0 ? count : nil
+            if connection.phase.isBusy { state.busyCount -= 1 }
+            connection.phase = .idle
+            connection.exchange = nil
+            if connection.lingers, !connection.isCut, state.lingering.count < Self.lingeringMax {
+                let socket = fcntl(connection.socket, F_DUPFD_CLOEXEC, 0)
+                if socket >= 0 {
+                    shutdown(socket, Int32(SHUT_WR))
+                    let deadline = now + Self.lingeringTime
+                    state.lingering.append(Lingering(socket: socket, deadline: deadline))
+                }
+            }
+        }
+        monitor.broadcast()
+    }
+
+    /// Moves a connection to its next phase.
+    ///
+    /// - Returns: False when it was cut off meanwhile; then nothing may be written to it.
+    func move(_ connection: Connection, to phase: Connection.Phase) -> Bool {
+        let now = Clock.monotonic()
+        let (mayGoOn, isLast) = monitor.withLock { state in
+            if connection.phase.isBusy != phase.isBusy {
+                state.busyCount += phase.isBusy ? 1 : -1
+            }
+            connection.phase = phase
+            connection.since = now
+            connection.isGone = false
+            if phase == .body { connection.bodyCount = 0 }
+            if phase == .idle {
+                connection.exchange = nil
+                if state.isDraining { Self.cut(connection) }
+            }
+            return (!connection.isCut, state.isDraining && state.busyCount == 0)
+        }
+        if isLast { monitor.broadcast() }
+        return mayGoOn
+    }
+
+    /// Counts bytes of a body.
+    ///
+    /// - Returns: False when the connection was cut off meanwhile.
+    func countBody(_ connection: Connection, _ count: Int) -> Bool {
+        monitor.withLock { state in
+            connection.bodyCount += count
+            state.statistics.bodyBytes += count
+            return !connection.isCut
+        }
+    }
+
+    func begin(_ exchange: Exchange, on connection: Connection) {
+        monitor.withLock { state in
+            connection.exchange = exchange
+            state.statistics.requests += 1
+        }
+    }
+
+    /// Writes a whole answer past libmicrohttpd and cuts the connection off.
+    func cut(_ connection: Connection, writing answer: [UInt8]) {
+        monitor.withLock { state in
+            guard state.connections[ObjectIdentifier(connection)] != nil else { return }
+            state.statistics.connectionsCut += 1
+            unsafe answer.withUnsafeBytes { bytes in
+                _ = unsafe send(
+                    connection.socket, bytes.baseAddress, bytes.count,
+                    Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            }
+            if connection.lingers {
+                shutdown(connection.socket, Int32(SHUT_WR))
+            } else {
+                Self.cut(connection)
+            }
+        }
+    }
+
+    var isDraining: Bool { monitor.withLock { $0.isDraining } }
+    var isStopping: Bool { monitor.withLock { $0.isStopping } }
+
+    var statistics: HTTPStatistics {
+        monitor.withLock { state in
+            var statistics = state.statistics
+            statistics.connections = state.connections.count
+            statistics.requestsInFlight = state.busyCount
+            return statistics
+        }
+    }
+
+    private static func cut(_ connection: Connection) {
+        connection.isCut = true
+        shutdown(connection.socket, Int32(SHUT_RDWR))
+    }
+
+    // MARK: The end
+
+    /// Asks every connection to end after its current request, and ends idle ones.
+    func drain() {
+        monitor.withLock { state in
+            state.isDraining = true
+            for connection in state.connections.values where !connection.phase.isBusy {
+                Self.cut(connection)
+            }
+        }
+        monitor.broadcast()
+    }
+
+    /// Waits until no request is under way.
+    ///
+    /// - Returns: False when the deadline passed first.
+    func waitForRequests(until deadline: Microseconds) -> Bool {
+        monitor.wait(until: deadline) { $0.busyCount == 0 ? true : nil } ?? false
+    }
+
+    /// Lets nothing be suspended any more, cuts off the clients that still send, and answers what
+    /// the handler has not answered yet.
+    func stop(answer: () -> Response) {
+        let exchanges = monitor.withLock { state in
+            state.isStopping = true
+            for connection in state.connections.values
+            where connection.phase == .head || connection.phase == .body {
+                Self.cut(connection)
+            }
+            return state.connections.values.compactMap(\.exchange)
+        }
+        for exchange in exchanges { exchange.respond(answer()) }
+    }
+
+    // MARK: The thread
+
+    /// Ends the thread that runs ``reap(_:)``.
+    func endReaping() {
+        monitor.withLock { $0.isReaperDone = true }
+        monitor.broadcast()
+    }
+
+    /// Cuts off slow connections until ``endReaping()``.
+    ///
+    /// - Parameter answer: The bytes of the answer to a failure.
+    func reap(_ answer: (HTTPFailure) -> [UInt8]) {
+        while true {
+            let hasLingering = monitor.withLock { !$0.lingering.isEmpty }
+            let pause = hasLingering ? 5 : timeouts.tickMilliseconds
+            let isDone = monitor.wait(until: Clock.deadline(inMilliseconds: pause)) { state in
+                if state.isReaperDone { return true }
+                return !hasLingering && !state.lingering.isEmpty ? false : nil
+            }
+            drainLingering(all: isDone == true)
+            if isDone == true { return }
+            for (connection, failure) in slowConnections(now: Clock.monotonic()) {
+                cut(connection, writing: failure.map(answer) ?? [])
+            }
+        }
+    }
+
+    private func slowConnections(now: Microseconds) -> [(Connection, HTTPFailure?)] {
+        monitor.withLock { state in
+            var slow: [(Connection, HTTPFailure?)] = []
+            for connection in state.connections.values where !connection.isCut {
+                let verdict = timeouts.verdict(
+                    connection.phase, elapsed: now - connection.since,
+                    bodyCount: connection.bodyCount)
+                switch verdict {
+                case .keep:
+                    guard Self.hasLeft(connection) else { continue }
+                    slow.append((connection, nil))
+                case .close: slow.append((connection, nil))
+                case .refuse(let failure): slow.append((connection, failure))
+                }
+                // From here on the server's thread writes nothing to it.
+                connection.isCut = true
+            }
+            return slow
+        }
+    }
+
+    /// Whether a client that should send can send no more.
+    ///
+    /// libmicrohttpd waits for edges: when the end of the stream comes together with the last bytes
+    /// there is no second edge, and it would wait for ever. The end has to be seen twice, so that a
+    /// thread that has just read the last bytes can move on.
+    private static func hasLeft(_ connection: Connection) -> Bool {
+        switch connection.phase {
+        case .waiting, .writing: return false
+        case .fresh, .idle, .head, .body: break
+        }
+        var byte: UInt8 = 0
+        let count = unsafe recv(connection.socket, &byte, 1, Int32(MSG_DONTWAIT | MSG_PEEK))
+        guard count == 0 || count < 0 && errno != EAGAIN && errno != EINTR else { return false }
+        defer { connection.isGone = true }
+        return connection.isGone
+    }
+
+    private func drainLingering(all: Bool) {
+        let now = Clock.monotonic()
+        monitor.withLock { state in
+            state.lingering.removeAll { lingering in
+                let isOver = all || now > lingering.deadline || Self.discard(lingering.socket)
+                if isOver { close(lingering.socket) }
+                return isOver
+            }
+        }
+    }
+
+    /// Reads what has arrived and throws it away.
+    ///
+    /// - Returns: Whether the client has ended its side.
+    private static func discard(_ socket: Int32) -> Bool {
+        var count = 0
+        while count < 64 {
+            // MSG_TRUNC on TCP drops the bytes in the kernel instead of copying them.
+            let received = recv(socket, nil, 1 << 20, Int32(MSG_DONTWAIT | MSG_TRUNC))
+            if received == 0 { return true }
+            if received < 0 { return errno != EAGAIN && errno != EINTR }
+            count += 1
+        }
+        return false
+    }
+}
+
+/// Counts since the start, and the present.
+package struct HTTPStatistics: Equatable, Sendable {
+    /// Connections that are open.
+    package var connections = 0
+    /// Requests between their request line and the end of their answer.
+    package var requestsInFlight = 0
+    /// Connections taken since the start.
+    package var connectionsAccepted = 0
+    /// Connections over a limit, answered 503 or closed.
+    package var connectionsRefused = 0
+    /// Connections cut off because the client was too slow or sent too much.
+    package var connectionsCut = 0
+    /// Requests whose head was read.
+    package var requests = 0
+    /// Bytes of bodies, as sent.
+    package var bodyBytes = 0
+}

@@ -1,0 +1,206 @@
+internal import CPostgres
+import Platform
+
+/// One session with PostgreSQL, over libpq, blocking.
+///
+/// Not for two threads at once; only a ``PostgresCanceller`` may be used beside it. Every call that
+/// throws leaves the session either usable (``isAlive``) or to be dropped and made anew.
+@safe
+package struct PostgresConnection: ~Copyable, @unchecked Sendable {
+    // SAFETY: non-null from `init` to `deinit`; never leaves this module.
+    let raw: OpaquePointer
+
+    /// Connects; blocks until the session stands, or its timeouts pass.
+    ///
+    /// - Parameters:
+    ///   - conninfo: Anything libpq takes; empty means the environment (`PG…`). It overrides the
+    ///     timeouts set here, and never the encoding.
+    ///   - applicationName: Shown in `pg_stat_activity`, if `conninfo` does not say otherwise.
+    ///   - connectSeconds: How long one address may take to answer.
+    /// - Throws: ``PostgresError/couldNotConnect(server:reason:sqlstate:)`` or
+    ///   ``PostgresError/unreadableConninfo(reason:)``.
+    package init(
+        conninfo: String, applicationName: String = "tapline", connectSeconds: Int = 10
+    ) throws(PostgresError) {
+        unsafe raw = try Dial(conninfo, applicationName, connectSeconds).connect()
+    }
+
+    deinit { unsafe PQfinish(raw) }
+
+    /// Whether the session stands, as far as the socket tells without asking the server.
+    package var isAlive: Bool {
+        // The first read may find the farewell of a session that was ended, the second its end.
+        for _ in 0..<2 {
+            guard unsafe PQstatus(raw) == CONNECTION_OK else { return false }
+            guard unsafe PQtransactionStatus(raw) != PQTRANS_ACTIVE else { return true }
+            guard unsafe PQconsumeInput(raw) == 1 else { return false }
+        }
+        return unsafe PQstatus(raw) == CONNECTION_OK
+    }
+
+    /// The process id of the server's side.
+    package var backendPID: Int32 { unsafe PQbackendPID(raw) }
+
+    /// The version of the server, such as 150018 for 15.18.
+    package var serverVersion: Int { Int(unsafe PQserverVersion(raw)) }
+
+    /// Where the session is with respect to transactions.
+    package var transactionStatus: TransactionStatus {
+        switch unsafe PQtransactionStatus(raw) {
+        case PQTRANS_IDLE: .idle
+        case PQTRANS_INTRANS: .open
+        case PQTRANS_INERROR: .failed
+        case PQTRANS_ACTIVE: .busy
+        default: .unknown
+        }
+    }
+
+    /// Runs statements without parameters, in one implicit transaction if they open none.
+    ///
+    /// - Parameter sql: One or more statements, separated by semicolons.
+    /// - Returns: The result of the last one, in text format.
+    /// - Throws: The first error; all results have been read then.
+    @discardableResult
+    package func execute(_ sql: String) throws(PostgresError) -> PostgresResult {
+        try Self.checkText(sql)
+        guard unsafe PQsendQuery(raw, sql) == 1 else { throw lost() }
+        return try lastResult()
+    }
+
+    /// Runs one statement with parameters.
+    ///
+    /// - Parameters:
+    ///   - sql: One statement; parameters are `$1`, `$2`, ….
+    ///   - parameters: Their values.
+    ///   - format: Of all columns of the result.
+    /// - Returns: Its rows.
+    /// - Throws: The error of the server, or that the session is gone.
+    @discardableResult
+    package func query(
+        _ sql: String, _ parameters: [PostgresValue] = [], format: PostgresFormat = .binary
+    ) throws(PostgresError) -> PostgresResult {
+        try Self.checkText(sql)
+        let encoded = try EncodedParameters(parameters)
+        let isSent = unsafe encoded.withPointers { types, values, lengths, formats in
+            unsafe PQsendQueryParams(
+                raw, sql, Int32(parameters.count), types, values, lengths, formats,
+                format.code)
+        }
+        guard isSent == 1 else { throw lost() }
+        return try lastResult()
+    }
+
+    /// Plans a statement under a name, for ``queryPrepared(_:_:format:)``, in this session.
+    ///
+    /// - Parameters:
+    ///   - name: A new name.
+    ///   - sql: One statement.
+    ///   - like: A value of the type of each parameter; missing ones are left to the server.
+    package func prepare(
+        _ name: String, _ sql: String, like: [PostgresValue] = []
+    ) throws(PostgresError) {
+        try Self.checkText(sql)
+        guard unsafe PQsendPrepare(raw, name, sql, Int32(like.count), like.map(\.type)) == 1 else {
+            throw lost()
+        }
+        _ = try lastResult()
+    }
+
+    /// Runs a prepared statement.
+    @discardableResult
+    package func queryPrepared(
+        _ name: String, _ parameters: [PostgresValue] = [], format: PostgresFormat = .binary
+    ) throws(PostgresError) -> PostgresResult {
+        let encoded = try EncodedParameters(parameters)
+        let isSent = unsafe encoded.withPointers { _, values, lengths, formats in
+            unsafe PQsendQueryPrepared(
+                raw, name, Int32(parameters.count), values, lengths, formats, format.code)
+        }
+        guard isSent == 1 else { throw lost() }
+        return try lastResult()
+    }
+
+    /// Bounds the time of each later statement of the session; 57014 is thrown beyond it.
+    ///
+    /// - Parameter milliseconds: 0 means no bound.
+    package func setStatementTimeout(milliseconds: Int) throws(PostgresError) {
+        try execute("SET statement_timeout = \(milliseconds)")
+    }
+
+    /// Runs `body` between BEGIN and COMMIT.
+    ///
+    /// - Throws: What `body` throws, after a ROLLBACK; or the error of COMMIT. When the connection
+    ///   is lost in COMMIT, whether it took effect is not known.
+    package func transaction<Result: ~Copyable>(
+        _ begin: String = "BEGIN", _ body: () throws(PostgresError) -> Result
+    ) throws(PostgresError) -> Result {
+        try execute(begin)
+        let result: Result
+        do throws(PostgresError) {
+            result = try body()
+        } catch {
+            _ = try? execute("ROLLBACK")
+            throw error
+        }
+        // COMMIT of a transaction that has failed succeeds, and rolls back.
+        let answer = try execute("COMMIT").commandTag
+        guard answer == "COMMIT" else {
+            throw .misuse("could not commit: a statement of the transaction had failed")
+        }
+        return result
+    }
+
+    /// A handle that other threads may cancel the running statement with.
+    package func makeCanceller() -> PostgresCanceller? {
+        guard let handle = unsafe PQgetCancel(raw) else { return nil }
+        return unsafe PostgresCanceller(handle)
+    }
+}
+
+/// Where a session is with respect to transactions.
+package enum TransactionStatus: Equatable, Sendable {
+    /// Outside of any.
+    case idle
+    /// In one.
+    case open
+    /// In one that can only be rolled back.
+    case failed
+    /// A statement is running.
+    case busy
+    /// The session is gone.
+    case unknown
+}
+
+/// How values are written in a result.
+package enum PostgresFormat: Equatable, Sendable {
+    /// As text, readable and in the server's own formats.
+    case text
+    /// PostgreSQL's binary format, big-endian.
+    case binary
+
+    var code: Int32 { self == .binary ? 1 : 0 }
+}
+
+/// Cancels the statement a session runs, from any thread.
+///
+/// The statement then fails with 57014, unless it had just ended.
+@safe
+package final class PostgresCanceller: @unchecked Sendable {
+    // SAFETY: freed in `deinit` only; PQcancel may be called from any thread.
+    private let handle: OpaquePointer
+
+    @unsafe
+    init(_ handle: OpaquePointer) { unsafe self.handle = handle }
+
+    deinit { unsafe PQfreeCancel(handle) }
+
+    /// Asks the server to cancel, over a connection of its own; blocks for as long as that takes.
+    ///
+    /// - Returns: Whether the request was delivered; its effect shows in the statement.
+    @discardableResult
+    package func cancel() -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            unsafe PQcancel(handle, buffer.baseAddress, 256) == 1
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/// The SQL of the project as text, compiled into the binary: `sql/` is its one home.
+package enum Schema {
+    /// One migration: applied once, in order of `version`, in its own transaction.
+    package struct Migration: Sendable {
+        /// Position in the order, from 1; the number that leads the file's name.
+        package let version: Int
+        /// The file's name without its number and ending.
+        package let name: String
+        /// The statements.
+        package let sql: String
+    }
+
+    /// Every migration, in order.
+    package static let migrations: [Migration] = [
+        Migration(version: 1, name: "initial", sql: text(PackageResources._001_initial_sql)),
+        Migration(version: 2, name: "units", sql: text(PackageResources._002_units_sql)),
+    ]
+
+    /// A part of a report's statement: common table expressions, with placeholders in `<>`.
+    package enum ReportPart: Sendable {
+        /// The events.
+        case source
+        /// What the events say of each unit.
+        case exact
+        /// Units as folded.
+        case plain
+        /// Counts and rates of units.
+        case cells
+        /// The function around it, made by migrations.
+        case function
+    }
+
+    /// The text of `sql/report/`.
+    package static func report(_ part: ReportPart) -> String {
+        switch part {
+        case .source: text(PackageResources.source_sql)
+        case .exact: text(PackageResources.exact_sql)
+        case .plain: text(PackageResources.plain_sql)
+        case .cells: text(PackageResources.cells_sql)
+        case .function: text(PackageResources.function_sql)
+        }
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,121 @@
+-- Counts and rates, from CTEs `unit` and `sending` (apps that ever logged a sent): docs/reports.md.
+-- $3, $4 period (half-open), $5 app, $6 campaign, $7 include test units, $8 rows at most.
+-- <campaign>, <one> and <two> are the row's keys, <order> its place.
+
+-- Few units differ in all of these, so everything below works on thousands of rows at most.
+alike AS (
+    SELECT app, <campaign> AS campaign_id, <one> AS one, <two> AS two,
+        states, is_test, campaign_mismatch, sent_unknown, failed_unknown,
+        count(*) AS n, sum(clicks) AS clicks, sum(late) AS late
+    FROM unit
+    WHERE ($3::timestamptz IS NULL OR first_at >= $3::timestamptz)
+        AND ($4::timestamptz IS NULL OR first_at < $4::timestamptz)
+        AND ($5::text IS NULL OR app = $5)
+        AND ($6::text IS NULL OR coalesce(campaign_id, '(unattributed)') = $6)
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+), state AS (
+    SELECT a.*, s.app IS NULL OR sent_unknown AS unsent, is_test AND NOT $7::boolean AS excluded,
+        states & (1 << 1) <> 0 AS sent,
+        states & (1 << 2) <> 0 AS failed,
+        states & (15 << 3) <> 0 AS observed,
+        states & (1 << 6) <> 0 AS confirmed,
+        states & (1 << 20) <> 0 AS click,
+        states & (1 << 8) <> 0 AS action,
+        states & (1 << 9) <> 0 AS dismissed,
+        states & (1 << 12) <> 0 AS inbox,
+        states & (1 << 22) = 0 AS loud
+    FROM alike a LEFT JOIN sending s ON s.app = a.app
+), sets AS (
+    SELECT s.*, d.delivered, e.engaged, a.accepted
+    FROM state s,
+        LATERAL (SELECT observed OR click OR action OR dismissed OR inbox) d(delivered),
+        LATERAL (SELECT click OR action OR inbox OR confirmed) e(engaged),
+        LATERAL (SELECT sent AND (NOT failed OR d.delivered)) a(accepted)
+), counted AS (
+    SELECT app, campaign_id, one, two, grouping(app) = 1 AS is_total,
+        coalesce(bool_or(unsent) FILTER (WHERE NOT excluded), bool_or(unsent)) AS unsent,
+        coalesce(bool_or(failed_unknown) FILTER (WHERE NOT excluded), false) AS failed_unknown,
+        coalesce(bool_or(sent_unknown) FILTER (WHERE NOT excluded), false) AS sent_without_device,
+        coalesce(bool_or(campaign_mismatch) FILTER (WHERE NOT excluded), false)
+            AS campaign_mismatch,
+        sum(n) FILTER (WHERE excluded) AS test_excluded,
+        sum(late) FILTER (WHERE NOT excluded) AS late,
+        sum(clicks) FILTER (WHERE NOT excluded) AS clicks_total,
+        sum(n) FILTER (WHERE NOT excluded AND sent) AS sent,
+        sum(n) FILTER (WHERE NOT excluded AND failed) AS failed,
+        sum(n) FILTER (WHERE NOT excluded AND accepted) AS accepted,
+        sum(n) FILTER (WHERE NOT excluded AND observed) AS observed,
+        sum(n) FILTER (WHERE NOT excluded AND delivered) AS delivered,
+        sum(n) FILTER (WHERE NOT excluded AND delivered AND NOT observed) AS implied,
+        sum(n) FILTER (WHERE NOT excluded AND click) AS clicked,
+        sum(n) FILTER (WHERE NOT excluded AND action) AS actions,
+        sum(n) FILTER (WHERE NOT excluded AND dismissed) AS dismissed,
+        sum(n) FILTER (WHERE NOT excluded AND inbox) AS inbox_opened,
+        sum(n) FILTER (WHERE NOT excluded AND engaged) AS engaged,
+        sum(n) FILTER (WHERE NOT excluded AND click AND NOT sent) AS clicks_without_send,
+        sum(n) FILTER (WHERE NOT excluded AND click AND failed) AS failed_but_clicked,
+        sum(n) FILTER (WHERE NOT excluded AND delivered AND sent) AS delivered_of_sent,
+        -- Of the units that are not silent:
+        sum(n) FILTER (WHERE NOT excluded AND loud AND sent) AS loud_sent,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND accepted) AS loud_accepted,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND delivered) AS loud_delivered,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND click) AS loud_click,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND click AND sent) AS loud_click_of_sent,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND click AND accepted)
+            AS loud_click_of_accepted,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND engaged) AS loud_engaged,
+        sum(n) FILTER (WHERE NOT excluded AND loud AND dismissed AND NOT click)
+            AS loud_dismissed
+    FROM sets GROUP BY GROUPING SETS ((app, campaign_id, one, two), ())
+), known AS (
+    -- A sum over nothing is 0, but what depends on an unknown SENT is null; so is SENT itself in
+    -- an empty report, unless the app asked for, or any if none is, has logged one.
+    SELECT is_total, coalesce(app, $5) AS app, campaign_id, one, two,
+        coalesce(test_excluded, 0) AS test_excluded, coalesce(late, 0) AS late,
+        coalesce(clicks_total, 0) AS clicks_total,
+        CASE WHEN has_sent THEN coalesce(sent, 0) END AS sent,
+        CASE WHEN NOT failed_unknown THEN coalesce(failed, 0) END AS failed,
+        CASE WHEN has_sent AND NOT failed_unknown THEN coalesce(accepted, 0) END AS accepted,
+        coalesce(observed, 0) AS observed, coalesce(delivered, 0) AS delivered,
+        coalesce(implied, 0) AS implied, coalesce(clicked, 0) AS clicked,
+        coalesce(actions, 0) AS actions, coalesce(dismissed, 0) AS dismissed,
+        coalesce(inbox_opened, 0) AS inbox_opened, coalesce(engaged, 0) AS engaged,
+        CASE WHEN has_sent THEN coalesce(clicks_without_send, 0) END AS clicks_without_send,
+        CASE WHEN NOT failed_unknown THEN coalesce(failed_but_clicked, 0) END
+            AS failed_but_clicked,
+        CASE WHEN has_sent THEN coalesce(delivered_of_sent, 0) END AS delivered_of_sent,
+        CASE WHEN has_sent THEN coalesce(loud_sent, 0) END AS loud_sent,
+        CASE WHEN has_sent AND NOT failed_unknown THEN coalesce(loud_accepted, 0) END
+            AS loud_accepted,
+        coalesce(loud_delivered, 0) AS loud_delivered, coalesce(loud_click, 0) AS loud_click,
+        CASE WHEN has_sent THEN coalesce(loud_click_of_sent, 0) END AS loud_click_of_sent,
+        CASE WHEN has_sent AND NOT failed_unknown THEN coalesce(loud_click_of_accepted, 0) END
+            AS loud_click_of_accepted,
+        coalesce(loud_engaged, 0) AS loud_engaged, coalesce(loud_dismissed, 0) AS loud_dismissed,
+        array_to_string(ARRAY[
+            CASE WHEN campaign_mismatch THEN 'campaign_mismatch' END,
+            CASE WHEN loud_click = loud_delivered AND loud_delivered > 30 THEN 'ctr_100_percent' END,
+            CASE WHEN sent_without_device THEN 'sent_without_device' END], ' ') AS flags
+    FROM counted, LATERAL (SELECT NOT coalesce(unsent, NOT EXISTS (
+        SELECT FROM sending WHERE $5::text IS NULL OR app = $5))) u(has_sent)
+), rated AS (
+    SELECT k.*,
+        delivered_of_sent AS delivery_rate_numerator, sent AS delivery_rate_denominator,
+        loud_click AS ctr_delivered_numerator, loud_delivered AS ctr_delivered_denominator,
+        loud_click_of_sent AS ctr_sent_numerator, loud_sent AS ctr_sent_denominator,
+        loud_click_of_accepted AS ctr_accepted_numerator,
+        loud_accepted AS ctr_accepted_denominator,
+        loud_engaged AS engagement_rate_numerator, loud_delivered AS engagement_rate_denominator,
+        loud_dismissed AS dismiss_rate_numerator, loud_delivered AS dismiss_rate_denominator
+    FROM known k
+), result AS (
+    SELECT r.*,
+        delivery_rate_numerator::float8 / nullif(delivery_rate_denominator, 0) AS delivery_rate,
+        ctr_delivered_numerator::float8 / nullif(ctr_delivered_denominator, 0) AS ctr_delivered,
+        ctr_sent_numerator::float8 / nullif(ctr_sent_denominator, 0) AS ctr_sent,
+        ctr_accepted_numerator::float8 / nullif(ctr_accepted_denominator, 0) AS ctr_accepted,
+        engagement_rate_numerator::float8 / nullif(engagement_rate_denominator, 0)
+            AS engagement_rate,
+        dismiss_rate_numerator::float8 / nullif(dismiss_rate_denominator, 0) AS dismiss_rate
+    FROM rated r
+)

@@ -1,0 +1,58 @@
+-- The report of now as a function, for dashboards and SQL clients (docs/reports.md, "From SQL"). It
+-- runs the statement of the other files, put in below; there $9 is the dimension next to the
+-- campaign, and $10 whether rows are by campaign. Made anew whenever its text has changed, so that it
+-- never falls behind those files.
+DROP FUNCTION IF EXISTS tapline.report;
+CREATE FUNCTION tapline.report(
+    dimensions text DEFAULT 'campaign',
+    period_from timestamptz DEFAULT NULL, period_to timestamptz DEFAULT NULL,
+    of_app text DEFAULT NULL, of_campaign text DEFAULT NULL,
+    time_zone text DEFAULT 'UTC', include_test boolean DEFAULT false,
+    rows_max bigint DEFAULT 1000000
+) RETURNS TABLE (
+    is_total boolean, app text, campaign_id text, dimension text, flags text,
+    sent bigint, failed bigint, accepted bigint, observed bigint, delivered bigint, implied bigint,
+    clicked bigint, clicks_total bigint, actions bigint, dismissed bigint, inbox_opened bigint,
+    engaged bigint, test_excluded bigint, late bigint, clicks_without_send bigint,
+    failed_but_clicked bigint,
+    delivery_rate double precision, ctr_delivered double precision,
+    ctr_delivered_low double precision, ctr_delivered_high double precision,
+    ctr_sent double precision, ctr_accepted double precision,
+    engagement_rate double precision, dismiss_rate double precision
+)
+LANGUAGE plpgsql STABLE
+SET timezone = 'UTC' SET jit = off SET enable_mergejoin = off SET enable_sort = off
+SET work_mem = '128MB'
+AS $report$
+DECLARE
+    words text[] := string_to_array(dimensions, ',');
+    by_campaign boolean := 'campaign' = ANY (words);
+    other text;
+    units uuid[];
+    newest bigint;
+BEGIN
+    words := array_remove(words, 'campaign');
+    other := words[1];
+    IF cardinality(words) > 1 OR NOT coalesce(other IN ('day', 'hour', 'platform', 'app_version',
+        'os_version', 'locale', 'country', 'provider'), true)
+    THEN
+        RAISE EXCEPTION 'dimensions "%" are not campaign, one other, or both', dimensions
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- For this function alone: the clause SET above gives the caller's zone back.
+    PERFORM set_config('timezone', time_zone, true);
+    SELECT batch INTO STRICT newest FROM tapline.turn;
+    units := tapline.affected_units(100000);
+    IF units IS NULL THEN
+        RETURN QUERY EXECUTE $statement$<statement of events>$statement$
+        USING newest, units, period_from, period_to, of_app, of_campaign, include_test, rows_max,
+            other, by_campaign;
+    ELSE
+        RETURN QUERY EXECUTE $statement$<statement of units>$statement$
+        USING newest, units, period_from, period_to, of_app, of_campaign, include_test, rows_max,
+            other, by_campaign;
+    END IF;
+END
+$report$;
+COMMENT ON FUNCTION tapline.report IS
+    'The campaign report of now: the formulas of the command line, for dashboards and SQL clients'

@@ -1,0 +1,12 @@
+-- The events a report is made of, as CTE `source`: batches up to $1, of app $5 if one is asked for.
+-- <from> is all of tapline.event, or its join with the units $2. <first> and <second> are the
+-- columns of the dimensions asked for, or null.
+source AS MATERIALIZED (
+    SELECT e.key, e.unit, e.event_time, e.type, e.app, e.inbox_unit, e.campaign_id,
+        <first> AS first, <second> AS second,
+        e.device_id IS NULL AS no_device, e.type BETWEEN 10 AND 13 AS in_inbox,
+        tapline.event_states(e.type, e.opens_app, e.is_test, e.silent) AS states,
+        tapline.event_is_late(e.received_at, e.event_time) AS late
+    FROM <from>
+    WHERE e.batch <= $1 AND e.message_uid IS NOT NULL AND ($5::text IS NULL OR e.app = $5)
+)

@@ -1,0 +1,186 @@
+import Event
+import Gzip
+import HTTPServer
+import JSONLines
+import Platform
+import Spool
+
+/// Takes one body: inflates it as it comes, and at its end decodes, spools and answers it.
+///
+/// Decoding runs on the HTTP thread: it costs about as much as receiving the same bytes, and handing
+/// each body to another thread and back would cost small ones more than it saves large ones. Where
+/// one thread is not enough, the server is given more, and each decodes what it receives.
+final class ServiceBody: BodySink, @unchecked Sendable {
+    private let service: IngestService
+    private let exchange: Exchange
+    private let app: [UInt8]
+    private let head: EventsHead
+    // Used by one server thread only.
+    private var inflater: InflateStream?
+    private var bytes: [UInt8] = []
+    private var held = 0
+    private var isRefused = false
+
+    /// - Throws: ``ServiceRefusal`` when there is no memory to inflate with.
+    init(
+        _ service: IngestService, _ exchange: Exchange, app: [UInt8], head: EventsHead
+    ) throws(ServiceRefusal) {
+        self.service = service
+        self.exchange = exchange
+        self.app = app
+        self.head = head
+        guard head.isGzip else { return }
+        do throws(GzipError) {
+            inflater = try InflateStream(limit: service.settings.bodyBytesMax)
+        } catch {
+            throw Self.refusal(error, service.settings)
+        }
+    }
+
+    func receive(_ piece: Span<UInt8>) {
+        if isRefused { return }
+        do throws(ServiceRefusal) {
+            try take(piece)
+        } catch {
+            refuse(error)
+        }
+    }
+
+    private func take(_ piece: Span<UInt8>) throws(ServiceRefusal) {
+        let settings = service.settings
+        if head.isGzip {
+            do throws(GzipError) {
+                try inflater?.push(piece, into: &bytes)
+            } catch {
+                throw Self.refusal(error, settings)
+            }
+        } else {
+            unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+            guard bytes.count <= settings.bodyBytesMax else {
+                throw .bodyTooLarge(settings, bytes: nil)
+            }
+            // Text never begins with these, so the first look at them is enough.
+            if held < 2, Gzip.isGzip(bytes.span) { throw .gzipWithoutHeader }
+        }
+        let new = bytes.count - held
+        held = bytes.count
+        let total = service.metrics.inFlight.add(new)
+        service.metrics.inflatedBytes.add(new)
+        guard total <= settings.inFlightBytesMax else {
+            throw .tooMuchInFlight(settings, bytes: total)
+        }
+    }
+
+    func finished() {
+        if isRefused { return }
+        do throws(ServiceRefusal) {
+            try store(try parse())
+        } catch {
+            refuse(error)
+        }
+    }
+
+    func aborted() { release() }
+
+    private func parse() throws(ServiceRefusal) -> ParsedBody {
+        if head.isGzip {
+            do throws(GzipError) {
+                try inflater?.finish()
+            } catch {
+                throw Self.refusal(error, service.settings)
+            }
+            inflater = nil
+        }
+        var body: [UInt8] = []
+        swap(&body, &bytes)
+        return try service.parser.parse(
+            body, format: head.format, app: app, receivedAt: exchange.receivedAt,
+            sentAt: head.sentAt)
+    }
+
+    private func store(_ body: ParsedBody) throws(ServiceRefusal) {
+        var body = body
+        guard let record = body.record else {
+            acknowledge(body, stored: head.waitsForStored ? StoredCounts.zero : nil)
+            return
+        }
+        body.record = nil
+        let waiter = head.waitsForStored ? service.storedWaiter : nil
+        waiter?.announce()
+        do throws(SpoolError) {
+            try service.spool.append(record, events: body.accepted) { [body] result in
+                self.becameDurable(body, result)
+            }
+        } catch {
+            waiter?.withdraw()
+            throw service.refusal(error)
+        }
+    }
+
+    /// Runs on the committer's thread.
+    private func becameDurable(_ body: ParsedBody, _ result: Result<SpoolMark, SpoolError>) {
+        switch result {
+        case .failure(let error):
+            if head.waitsForStored { service.storedWaiter?.withdraw() }
+            refuse(service.refusal(error))
+        case .success(let mark):
+            service.spoolWorks()
+            service.metrics.count(body)
+            service.onDurable(body.received, body.received - body.accepted)
+            guard head.waitsForStored, let waiter = service.storedWaiter else {
+                acknowledge(body, stored: nil)
+                return
+            }
+            let timeout = service.settings.storedTimeoutMilliseconds
+            waiter.whenStored(mark, timeoutMilliseconds: timeout) { counts in
+                if let counts {
+                    self.acknowledge(body, stored: counts)
+                } else {
+                    self.refuse(
+                        ServiceRefusal(
+                            503, "not_stored_yet",
+                            "the events are durable and will be stored, but the database did not "
+                                + "answer in \(timeout) ms",
+                            retryAfter: ServiceRefusal.jittered(5)))
+                }
+            }
+        }
+    }
+
+    private func acknowledge(_ body: ParsedBody, stored: StoredCounts?) {
+        let elapsed = Clock.now() - exchange.receivedAt
+        service.metrics.acknowledgeSeconds.observe(Double(max(0, elapsed)) / 1_000_000)
+        release()
+        service.answer(
+            exchange, ServiceAnswer.response(to: body, stored: stored, isStrict: head.isStrict))
+    }
+
+    private func refuse(_ refusal: ServiceRefusal) {
+        isRefused = true
+        release()
+        service.answer(exchange, refusal.response)
+    }
+
+    /// Gives back what the body holds. Comes once from whichever thread ends the body.
+    private func release() {
+        service.metrics.inFlight.release(held)
+        held = 0
+        bytes = []
+        inflater = nil
+    }
+
+    private static func refusal(_ error: GzipError, _ settings: ServiceSettings) -> ServiceRefusal {
+        switch error {
+        case .tooLarge: .inflatedTooLarge(settings)
+        case .outOfMemory:
+            ServiceRefusal(
+                503, "out_of_memory", "\(error)", retryAfter: ServiceRefusal.jittered(2))
+        case .notGzip, .truncated, .corrupt, .trailingGarbage: .badGzip("\(error)")
+        }
+    }
+}
+
+extension StoredCounts {
+    fileprivate static let zero = StoredCounts(
+        accepted: 0, duplicates: 0, conflicts: 0, deadLettered: 0)
+}

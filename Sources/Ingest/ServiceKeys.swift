@@ -1,0 +1,92 @@
+import HTTPServer
+
+/// What a key may do.
+package enum KeyRole: String, Sendable, CaseIterable {
+    case ingest
+    case read
+    case admin
+}
+
+/// What is known about a key.
+package enum KeyVerdict: Equatable, Sendable {
+    /// It belongs to an app, by its UTF-8 bytes, and is good for one kind of work.
+    case known(app: [UInt8], role: KeyRole)
+    /// It was good and is no more.
+    case revoked
+    /// There is no such key.
+    case unknown
+    /// The cache does not tell; ask.
+    case ask
+    /// It could not be looked up now. An answer of ``KeyStore/ask(_:_:)`` only.
+    case unavailable
+}
+
+/// Knows the keys.
+package protocol KeyStore: AnyObject, Sendable {
+    /// What the cache knows. Called on the HTTP thread and must not block.
+    func lookup(_ key: [UInt8]) -> KeyVerdict
+
+    /// Looks a key up where it is made.
+    ///
+    /// - Parameter completion: Runs once, on any thread, never with ``KeyVerdict/ask``.
+    func ask(_ key: [UInt8], _ completion: @escaping @Sendable (KeyVerdict) -> Void)
+}
+
+/// Reads the key out of a request.
+enum ServiceKeys {
+    /// More than any key that was ever made.
+    static let keyBytesMax = 512
+
+    /// The key of the header `Authorization`: `Bearer KEY`, or Basic with the key as user.
+    ///
+    /// - Returns: Nil when there is none that could be read.
+    static func key(in headers: HeaderFields) -> [UInt8]? {
+        guard headers.count(of: "Authorization") == 1, let value = headers.first("Authorization"),
+            let space = value.firstIndex(of: 0x20)
+        else { return nil }
+        let scheme = value[..<space]
+        let rest = value[space...].drop { $0 == 0x20 }
+        var key: [UInt8]
+        if equalsIgnoringCase(scheme, "Bearer") {
+            key = Array(rest)
+        } else if equalsIgnoringCase(scheme, "Basic") {
+            guard let pair = decodeBase64(rest), let colon = pair.firstIndex(of: 0x3A) else {
+                return nil
+            }
+            key = Array(pair[..<colon])
+            // Some clients can only set a password.
+            if key.isEmpty { key = Array(pair[pair.index(after: colon)...]) }
+        } else {
+            return nil
+        }
+        return key.isEmpty || key.count > keyBytesMax ? nil : key
+    }
+
+    /// Base64 of RFC 4648 §4, with or without its padding.
+    static func decodeBase64(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        var text = text
+        while text.last == 0x3D { text.removeLast() }
+        guard text.count % 4 != 1, text.count <= 2 * keyBytesMax else { return nil }
+        var bytes: [UInt8] = []
+        var bits = 0
+        var bitCount = 0
+        for character in text {
+            let value: UInt8
+            switch character {
+            case 0x41...0x5A: value = character - 0x41
+            case 0x61...0x7A: value = character - 0x61 + 26
+            case 0x30...0x39: value = character - 0x30 + 52
+            case 0x2B: value = 62
+            case 0x2F: value = 63
+            default: return nil
+            }
+            bits = (bits << 6 | Int(value)) & 0xFFFF
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> bitCount))
+            }
+        }
+        return bytes
+    }
+}

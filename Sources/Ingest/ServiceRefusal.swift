@@ -1,0 +1,168 @@
+import HTTPServer
+import Platform
+
+/// A request that is not done as asked: one case, one status, one code.
+package struct ServiceRefusal: Error, Sendable {
+    /// The status of the answer.
+    package var status: Int
+    /// A word for programs.
+    package var code: String
+    /// A line for people: what, actual and limit.
+    package var message: String
+    /// Further members of the error object, as actual sizes and limits.
+    package var details: [(name: String, value: Int)]
+    /// Seconds after which to try again; nil when that is of no use as it is.
+    package var retryAfter: Int?
+    /// Further headers.
+    package var headers: [(name: String, value: String)] = []
+    /// Whether the connection ends.
+    package var closesConnection = false
+
+    /// Creates a refusal.
+    package init(
+        _ status: Int, _ code: String, _ message: String,
+        details: [(name: String, value: Int)] = [], retryAfter: Int? = nil
+    ) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.details = details
+        self.retryAfter = retryAfter
+    }
+
+    /// The answer. Whoever may try again reads when in the header or in the body.
+    package var response: Response {
+        var json = "{"
+        json += errorMember
+        if let retryAfter { json += ",\"retry_after\":\(retryAfter)" }
+        json += "}"
+        var all = headers
+        if let retryAfter { all.append(("Retry-After", "\(retryAfter)")) }
+        var response = Response.json(status: status, json, headers: all)
+        response.closesConnection = closesConnection
+        return response
+    }
+
+    /// `"error":{…}`.
+    var errorMember: String {
+        var json = "\"error\":{\"code\":\"\(code)\",\"message\":\(JSONString.quoted(message))"
+        for (name, value) in details { json += ",\"\(name)\":\(value)" }
+        return json + "}"
+    }
+
+    /// Seconds from `base` to three times as many, so that clients do not come back together.
+    package static func jittered(_ base: Int) -> Int {
+        base + Int(Double(2 * base + 1) * Random.uniform())
+    }
+}
+
+extension ServiceRefusal {
+    static func notFound(_ path: String) -> ServiceRefusal {
+        ServiceRefusal(404, "not_found", "there is no path \(shown(path.utf8))")
+    }
+
+    /// A value of the client's in a message: quoted, and at most its first 64 bytes.
+    private static func shown(_ value: some Collection<UInt8>) -> String {
+        let text = String(decoding: value.prefix(64), as: UTF8.self)
+        return "\"\(text)\(value.count > 64 ? "…" : "")\""
+    }
+
+    static func methodNotAllowed(_ method: String, _ allowed: [String]) -> ServiceRefusal {
+        let list = allowed.joined(separator: ", ")
+        var refusal = ServiceRefusal(
+            405, "method_not_allowed", "method is \(shown(method.utf8)), this path takes \(list)")
+        refusal.headers = [("Allow", list)]
+        return refusal
+    }
+
+    static func contentType(_ value: some Collection<UInt8>) -> ServiceRefusal {
+        ServiceRefusal(
+            415, "unsupported_content_type",
+            "Content-Type is \(shown(value)), not application/x-ndjson, application/ndjson, "
+                + "application/jsonl, text/plain or application/json")
+    }
+    static func contentEncoding(_ value: some Collection<UInt8>) -> ServiceRefusal {
+        ServiceRefusal(
+            415, "unsupported_content_encoding",
+            "Content-Encoding is \(shown(value)), not gzip, x-gzip or identity")
+    }
+    static func tooManyRequests(limit: Int, waitMicroseconds: Microseconds) -> ServiceRefusal {
+        let seconds = Int((waitMicroseconds + 999_999) / 1_000_000)
+        return ServiceRefusal(
+            429, "too_many_requests", "requests of this key are over the limit of \(limit)/s",
+            details: [("limit", limit)], retryAfter: jittered(max(1, seconds)))
+    }
+
+    static var missingKey: ServiceRefusal {
+        var refusal = ServiceRefusal(
+            401, "missing_key", "no key: send \"Authorization: Bearer KEY\"")
+        refusal.headers = [("WWW-Authenticate", "Bearer")]
+        return refusal
+    }
+    static var unknownKey: ServiceRefusal {
+        var refusal = ServiceRefusal(401, "unknown_key", "the key is not known")
+        refusal.headers = [("WWW-Authenticate", "Bearer error=\"invalid_token\"")]
+        return refusal
+    }
+    static let revokedKey = ServiceRefusal(403, "revoked_key", "the key is revoked")
+    static func wrongKey(_ role: KeyRole, needed: KeyRole) -> ServiceRefusal {
+        ServiceRefusal(
+            403, "wrong_key",
+            "the key is for \(role.rawValue), this needs one for \(needed.rawValue)")
+    }
+    static var keysUnavailable: ServiceRefusal {
+        ServiceRefusal(
+            503, "keys_unavailable", "the key is new here and could not be looked up",
+            retryAfter: jittered(2))
+    }
+    static var draining: ServiceRefusal {
+        var refusal = ServiceRefusal(
+            503, "stopping", "the daemon is stopping", retryAfter: jittered(2))
+        refusal.closesConnection = true
+        return refusal
+    }
+
+    static let gzipWithoutHeader = ServiceRefusal(
+        400, "missing_content_encoding",
+        "the body is gzip, but there is no header \"Content-Encoding: gzip\"")
+    static func badGzip(_ reason: String) -> ServiceRefusal {
+        ServiceRefusal(400, "bad_gzip", reason)
+    }
+
+    static func bodyTooLarge(_ settings: ServiceSettings, bytes: Int?) -> ServiceRefusal {
+        let actual = bytes.map { "\($0)" } ?? "more than \(settings.bodyBytesMax)"
+        return tooLarge(
+            settings, "body_too_large",
+            "body is \(actual) bytes, limit is \(settings.bodyBytesMax)",
+            actual: bytes, limit: settings.bodyBytesMax)
+    }
+    static func inflatedTooLarge(_ settings: ServiceSettings) -> ServiceRefusal {
+        tooLarge(
+            settings, "body_too_large",
+            "body inflates to more than the limit of \(settings.bodyBytesMax) bytes",
+            actual: nil, limit: settings.bodyBytesMax)
+    }
+    static func tooManyLines(_ settings: ServiceSettings, lines: Int?) -> ServiceRefusal {
+        let actual = lines.map { "\($0)" } ?? "more than \(settings.linesMax)"
+        return tooLarge(
+            settings, "too_many_lines", "body has \(actual) lines, limit is \(settings.linesMax)",
+            actual: lines, limit: settings.linesMax)
+    }
+    private static func tooLarge(
+        _ settings: ServiceSettings, _ code: String, _ message: String, actual: Int?, limit: Int
+    ) -> ServiceRefusal {
+        ServiceRefusal(
+            413, code, message,
+            details: (actual.map { [("actual", $0)] } ?? []) + [
+                ("limit", limit), ("max_bytes", settings.bodyBytesMax),
+                ("max_lines", settings.linesMax), ("max_line_bytes", settings.lineBytesMax),
+            ])
+    }
+
+    static func tooMuchInFlight(_ settings: ServiceSettings, bytes: Int) -> ServiceRefusal {
+        ServiceRefusal(
+            503, "too_much_in_flight", "bodies of \(bytes) bytes are being read",
+            details: [("actual", bytes), ("limit", settings.inFlightBytesMax)],
+            retryAfter: jittered(1))
+    }
+}

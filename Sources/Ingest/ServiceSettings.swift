@@ -1,0 +1,20 @@
+/// The limits that a request for ingest is held to. Every refusal names those it is about.
+package struct ServiceSettings: Sendable {
+    /// A body, as it is sent and as it inflates. Give the HTTP server the same.
+    package var bodyBytesMax = 10 * 1024 * 1024
+    /// Lines of a body that are not blank, or elements of an array.
+    package var linesMax = 10_000
+    /// One line.
+    package var lineBytesMax = 64 * 1024
+    /// Inflated bytes of all bodies that are not answered yet.
+    package var inFlightBytesMax = 64 * 1024 * 1024
+    /// Requests a second of one key, then 429; 0 for no limit.
+    package var keyRequestsPerSecondMax = 0
+    /// Rejected lines that an answer lists.
+    package var errorsMax = 100
+    /// How long an answer waits for the database under `?ack=stored`.
+    package var storedTimeoutMilliseconds = 10_000
+
+    /// The defaults.
+    package init() {}
+}

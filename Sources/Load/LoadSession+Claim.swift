@@ -1,0 +1,88 @@
+import Glibc
+import Platform
+import Postgres
+import Spool
+
+extension LoadSession {
+    /// Connects; ``claim()`` comes next.
+    init(
+        database: () throws(PostgresError) -> String, spoolID: SpoolID, index: DedupeIndex,
+        settings: LoadSettings
+    ) throws(LoadError) {
+        connection = try Self.connect(database, settings)
+        self.spoolID = spoolID
+        self.index = index
+        epoch = SpoolID.random()
+    }
+
+    private static func connect(
+        _ database: () throws(PostgresError) -> String, _ settings: LoadSettings
+    ) throws(LoadError) -> PostgresConnection {
+        // Probes are by index only: a plan made for 20 keys must serve for 20 000 as well.
+        try PostgresConnection.open(
+            database: database, applicationName: "tapline load",
+            settings: """
+                SET synchronous_commit = on; SET jit = off;
+                SET enable_hashjoin = off; SET enable_mergejoin = off;
+                SET lock_timeout = \(settings.lockTimeoutMilliseconds);
+                SET statement_timeout = \(settings.statementTimeoutMilliseconds);
+                SET idle_in_transaction_session_timeout = \(settings.statementTimeoutMilliseconds)
+                """)
+    }
+
+    /// Claims the spool's checkpoint for this session.
+    ///
+    /// Two guards keep a second daemon with the same spool id out: a lock that lives as long as the
+    /// session, and the epoch, which every commit checks.
+    ///
+    /// - Parameter ledger: Told what the database has counted of this spool.
+    /// - Returns: What of the spool is committed; nil when nothing is.
+    /// - Throws: ``LoadError/spoolIsLoadedElsewhere(_:)`` while another session holds the lock.
+    mutating func claim(_ ledger: Ledger) throws(LoadError) -> SpoolMark? {
+        let lock = try connection.statement(
+            "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", [.text("\(spoolID)")])
+        guard lock.bool(0, 0) == true else { throw .spoolIsLoadedElsewhere(spoolID) }
+        try Segments.mendOpen(connection)
+        let row = try connection.statement(
+            """
+            INSERT INTO tapline.spool AS s (id, epoch, segment, "offset", chain, host)
+            VALUES ($1, $2, 0, 0, 0, $3)
+            ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, host = excluded.host
+            RETURNING segment, "offset", chain, received, stored, duplicate, conflict, rejected,
+                dead_lettered
+            """,
+            [.uuid(spoolID.bytes), .uuid(epoch.bytes), .text(Self.hostName)])
+        var books = Books()
+        books.received = row.int64(0, 3) ?? 0
+        books.stored = row.int64(0, 4) ?? 0
+        books.duplicate = row.int64(0, 5) ?? 0
+        books.conflict = row.int64(0, 6) ?? 0
+        books.rejected = row.int64(0, 7) ?? 0
+        books.deadLettered = row.int64(0, 8) ?? 0
+        ledger.setLoaded(books, of: spoolID)
+        return SpoolMark(row, 0)
+    }
+
+    /// Finds out that a session that has nothing to do is gone, before there is something.
+    mutating func keepAlive() throws(LoadError) {
+        guard connection.isAlive else {
+            throw .postgres(.connectionLost(reason: "closed while idle", sqlstate: nil))
+        }
+    }
+
+    /// Closes a full segment; a failure to do so is tried again after the next batch.
+    mutating func openNextSegment(_ settings: LoadSettings) throws(LoadError) {
+        guard
+            let next = try Segments.openNext(connection, rowsMax: settings.segmentRowsMax)
+        else { return }
+        index.segments.append(DedupeIndex.Segment(number: next, table: KeyTable()))
+    }
+
+    private static var hostName: String {
+        var name = utsname()
+        guard unsafe uname(&name) == 0 else { return "" }
+        return unsafe withUnsafeBytes(of: &name.nodename) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}

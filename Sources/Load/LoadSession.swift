@@ -1,0 +1,315 @@
+import Event
+import Platform
+import Postgres
+import Spool
+
+/// One connection's hold on the load of one spool: from the claim of its checkpoint to the first
+/// error, after which a new session starts from what the database says.
+///
+/// A load transaction, in order:
+/// 1. lock the `turn` row, which puts the load transactions of all daemons into one order;
+/// 2. read what other daemons appended since this session's newest batch;
+/// 3. decide each row: exact keys, then filters, then probes of the sealed segments;
+/// 4. COPY the new rows; conflicts and dead letters, which are rare;
+/// 5. counters, checkpoint and turn, and COMMIT.
+struct LoadSession: ~Copyable {
+    let connection: PostgresConnection
+    let index: DedupeIndex
+    let spoolID: SpoolID
+    /// Written into the checkpoint row by this session; another value there fences it out.
+    let epoch: SpoolID
+    /// Where this session's newest rows are, or an earlier page: its next ones may follow there.
+    var lastPage: (segment: Int, block: Int64)?
+    /// Whether this session has stored a row: then a row that fails alone is itself to blame.
+    var hasStored = false
+
+    /// Stores a batch, or nothing of it.
+    ///
+    /// - Returns: What became of each row.
+    /// - Throws: ``LoadError``. After a connection lost while committing only the checkpoint tells
+    ///   whether the batch is stored.
+    mutating func load(_ batch: borrowing LoadBatch) throws(LoadError) -> [StoredVerdict] {
+        do throws(LoadError) {
+            return try attempt(batch, isolatingRows: false)
+        } catch {
+            rollback()
+            guard error.blamesARow else { throw error }
+        }
+        do throws(LoadError) {
+            return try attempt(batch, isolatingRows: true)
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    /// Ends a failed transaction; a failure to do so means a lost connection, which ends it too.
+    private mutating func rollback() {
+        do throws(PostgresError) { try connection.execute("ROLLBACK") } catch {}
+    }
+
+    private mutating func attempt(
+        _ batch: borrowing LoadBatch, isolatingRows: Bool
+    ) throws(LoadError) -> [StoredVerdict] {
+        let turn = try takeTurn()
+        try catchUp(with: turn)
+        var decision = Decision(batch, known: try knownContents(of: batch))
+        if isolatingRows {
+            try copyIsolating(batch, &decision, turn)
+        } else {
+            try copy(batch, rows: 0..<batch.rows.count, decision, turn)
+        }
+        try recordConflicts(batch, decision, turn)
+        try commit(batch, decision, turn)
+        remember(batch, decision, turn)
+        return decision.verdicts
+    }
+
+    /// Adds a committed batch to the keys known here.
+    private mutating func remember(
+        _ batch: borrowing LoadBatch, _ decision: borrowing Decision, _ turn: Turn
+    ) {
+        for row in batch.rows.indices where decision.verdicts[row] == .stored {
+            index.open?.table?.insert(batch.keys[row], batch.contents[row])
+        }
+        index.batch = turn.batch
+        index.storedAt = turn.storedAt
+        hasStored = hasStored || decision.storedCount > 0
+    }
+
+    // MARK: The turn
+
+    /// The place of a load transaction in the order of all of them.
+    struct Turn {
+        /// This transaction's batch number, and the newest one committed before it.
+        let batch: Int64
+        var previous: Int64 { batch - 1 }
+        /// Microseconds since 1970 UTC; later than that of every earlier batch.
+        let storedAt: Int64
+        /// The open segment and the rows it holds.
+        let segment: Int
+        let segmentRows: Int
+        /// When the batch before it was stored.
+        let previousStoredAt: Int64
+        /// The size of the open segment in blocks before this transaction.
+        let blocks: Int64
+        /// Microseconds; when ``DedupeIndex/batch`` was stored, as the database has it.
+        let knownStoredAt: Int64?
+    }
+
+    /// SQL for the size of a segment in blocks.
+    private static func blocks(of segment: String) -> String {
+        "pg_relation_size(format('tapline.event_%s', \(segment))::regclass)"
+            + " / current_setting('block_size')::bigint"
+    }
+
+    /// Begins a transaction and waits for the turn.
+    private mutating func takeTurn() throws(LoadError) -> Turn {
+        let result = try connection.statement(
+            """
+            BEGIN;
+            SELECT batch + 1,
+                (extract(epoch FROM greatest(clock_timestamp(),
+                    stored_at + interval '1 microsecond')) * 1000000)::bigint,
+                segment, segment_rows,
+                (extract(epoch FROM stored_at) * 1000000)::bigint,
+                \(Self.blocks(of: "segment")),
+                (SELECT (extract(epoch FROM stored_at) * 1000000)::bigint
+                    FROM tapline.batch WHERE batch = \(index.batch))
+            FROM tapline.turn FOR UPDATE
+            """)
+        guard result.rows == 1 else { throw .schema("table tapline.turn has no row") }
+        return Turn(
+            batch: result.int64(0, 0) ?? 0, storedAt: result.int64(0, 1) ?? 0,
+            segment: Int(result.int64(0, 2) ?? 0), segmentRows: Int(result.int64(0, 3) ?? 0),
+            previousStoredAt: result.int64(0, 4) ?? 0, blocks: result.int64(0, 5) ?? 0,
+            knownStoredAt: result.int64(0, 6))
+    }
+
+    // MARK: COPY
+
+    /// Sends the rows of `rows` that are to be stored to the open segment.
+    private mutating func copy(
+        _ batch: borrowing LoadBatch, rows: Range<Int>, _ decision: borrowing Decision,
+        _ turn: Turn
+    ) throws(LoadError) {
+        guard decision.verdicts[rows].contains(.stored) else { return }
+        // The two columns that the spooled rows lack: batch and segment, each with its length.
+        let tail =
+            [0, 0, 0, 8] + turn.batch.bigEndianBytes
+            + [0, 0, 0, 4] + Int32(truncatingIfNeeded: turn.segment).bigEndianBytes
+        do throws(PostgresError) {
+            try connection.copyIn(
+                "COPY tapline.event_\(turn.segment) FROM STDIN (FORMAT binary)"
+            ) { writer throws(PostgresError) in
+                try writer.writeBinaryHeader()
+                for row in rows where decision.verdicts[row] == .stored {
+                    try batch.rows[row].withBytes { bytes throws(PostgresError) in
+                        try writer.write(bytes)
+                    }
+                    try writer.write(tail)
+                }
+                try writer.writeBinaryTrailer()
+            }
+        } catch {
+            throw .postgres(error)
+        }
+    }
+
+    /// Stores what PostgreSQL takes and makes dead letters of the rows it refuses.
+    ///
+    /// - Throws: ``LoadError/everyRowFails(_:)`` when no row of this session was ever stored: then
+    ///   it is not a row's fault.
+    private mutating func copyIsolating(
+        _ batch: borrowing LoadBatch, _ decision: inout Decision, _ turn: Turn
+    ) throws(LoadError) {
+        var refused: [(row: Int, report: ServerReport)] = []
+        var pending = [0..<batch.rows.count]
+        var copied = 0
+        while let range = pending.popLast() {
+            let count = decision.verdicts[range].count { $0 == .stored }
+            guard count > 0 else { continue }
+            _ = try connection.statement("SAVEPOINT part")
+            do throws(LoadError) {
+                try copy(batch, rows: range, decision, turn)
+                _ = try connection.statement("RELEASE SAVEPOINT part")
+                copied += count
+            } catch .postgres(.refused(let report)) where LoadError.blamesARow(report) {
+                _ = try connection.statement("ROLLBACK TO SAVEPOINT part")
+                if count == 1 {
+                    let row = range.first { decision.verdicts[$0] == .stored } ?? range.lowerBound
+                    refused.append((row, report))
+                } else {
+                    let middle = range.lowerBound + range.count / 2
+                    pending.append(middle..<range.upperBound)
+                    pending.append(range.lowerBound..<middle)
+                }
+            }
+        }
+        guard copied > 0 || hasStored || refused.isEmpty else {
+            throw .everyRowFails(.refused(refused[0].report))
+        }
+        for (row, report) in refused {
+            decision.deadLetter(row)
+            try recordDeadLetter(batch, row, report, turn)
+        }
+    }
+
+    private mutating func recordDeadLetter(
+        _ batch: borrowing LoadBatch, _ row: Int, _ report: ServerReport, _ turn: Turn
+    ) throws(LoadError) {
+        let event = StoredEvent(batch.rows[row])
+        _ = try connection.statement(
+            """
+            INSERT INTO tapline.dead_letter
+                (key, app, sqlstate, reason, body, received_at, stored_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            """,
+            [
+                .uuid(event.key), .utf8(event.app), .text(report.sqlstate), .text(report.message),
+                .utf8(event.body), .timestamp(event.receivedAt), .timestamp(turn.storedAt),
+            ])
+        Log.error(
+            "event refused by the database, kept as a dead letter: \(report.message)",
+            hint: "\"SELECT * FROM tapline.dead_letter\" shows it with its body.",
+            ["sqlstate": report.sqlstate, "table": report.table ?? ""])
+    }
+
+    // MARK: Conflicts, books, commit
+
+    /// Keeps each conflicting event once with its body, and counts it.
+    private mutating func recordConflicts(
+        _ batch: borrowing LoadBatch, _ decision: borrowing Decision, _ turn: Turn
+    ) throws(LoadError) {
+        for row in batch.rows.indices where decision.verdicts[row] == .conflict {
+            let event = StoredEvent(batch.rows[row])
+            _ = try connection.statement(
+                """
+                INSERT INTO tapline.conflict (key, content, app, body, received_at, stored_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (key, content) DO UPDATE SET times = conflict.times + 1
+                """,
+                [
+                    .uuid(event.key), .uuid(event.content), .utf8(event.app), .utf8(event.body),
+                    .timestamp(event.receivedAt), .timestamp(turn.storedAt),
+                ])
+        }
+    }
+
+    /// Counts the verdicts, moves the checkpoint and the turn, and commits.
+    ///
+    /// - Throws: ``LoadError/fenced`` when another session has claimed the spool.
+    private mutating func commit(
+        _ batch: borrowing LoadBatch, _ decision: borrowing Decision, _ turn: Turn
+    ) throws(LoadError) {
+        guard let mark = batch.mark else { return }
+        let verdicts = VerdictCounts(decision.verdicts)
+        let moved = try connection.statement(
+            """
+            UPDATE tapline.spool SET segment = $3, "offset" = $4, chain = $5,
+                received = received + $6, rejected = rejected + $7, stored = stored + $8,
+                duplicate = duplicate + $9, conflict = conflict + $10,
+                dead_lettered = dead_lettered + $11
+            WHERE id = $1 AND epoch = $2
+            RETURNING \(Self.blocks(of: "\(turn.segment)"))
+            """,
+            [
+                .uuid(spoolID.bytes), .uuid(epoch.bytes), .int64(Int64(mark.segment)),
+                .int64(Int64(mark.offset)), .int64(Int64(mark.chain)),
+                .int64(Int64(batch.received)), .int64(Int64(batch.rejected)),
+                .int64(Int64(verdicts.stored)), .int64(Int64(verdicts.duplicate)),
+                .int64(Int64(verdicts.conflict)), .int64(Int64(verdicts.deadLettered)),
+            ])
+        guard let blocks = moved.rows == 1 ? moved.int64(0, 0) : nil else { throw .fenced }
+        // PostgreSQL goes on in the page where this session's last COPY into the table ended, or
+        // in the last page of the table.
+        var firstBlock = max(0, turn.blocks - 1)
+        if let last = lastPage, last.segment == turn.segment {
+            firstBlock = min(firstBlock, last.block)
+        }
+        lastPage = (turn.segment, blocks > turn.blocks ? blocks - 1 : firstBlock)
+        // Small rows may also go to holes in earlier pages, which the free space map knows of: as a
+        // rule not far from the end, but anywhere in the table.
+        firstBlock = max(0, firstBlock - 128)
+        if verdicts.stored > 0, firstBlock > 0 {
+            let placed = try connection.statement(
+                "SELECT count(*) FROM tapline.event_\(turn.segment) "
+                    + "WHERE ctid >= '(\(firstBlock),0)' AND batch = \(turn.batch)")
+            if placed.int64(0, 0) != Int64(verdicts.stored) { firstBlock = 0 }
+        }
+        _ = try connection.statement(
+            """
+            WITH stamp AS (SELECT $2::timestamptz AS at),
+            moved AS (
+                UPDATE tapline.turn SET batch = $1, stored_at = stamp.at,
+                    segment_rows = segment_rows + $4
+                FROM stamp)
+            INSERT INTO tapline.batch (batch, stored_at, spool, rows, segment, first_block)
+            SELECT $1, stamp.at, $3, $4, $5, $6 FROM stamp
+            """,
+            [
+                .int64(turn.batch), .timestamp(turn.storedAt), .uuid(spoolID.bytes),
+                .int32(Int32(verdicts.stored)), .int32(Int32(turn.segment)), .int64(firstBlock),
+            ])
+        _ = try connection.statement("COMMIT")
+    }
+}
+
+/// Verdicts counted.
+package struct VerdictCounts: Equatable, Sendable {
+    package var stored = 0
+    package var duplicate = 0
+    package var conflict = 0
+    package var deadLettered = 0
+
+    init(_ verdicts: some Sequence<StoredVerdict>) {
+        for verdict in verdicts {
+            switch verdict {
+            case .stored: stored += 1
+            case .duplicate: duplicate += 1
+            case .conflict: conflict += 1
+            case .deadLettered: deadLettered += 1
+            }
+        }
+    }
+}

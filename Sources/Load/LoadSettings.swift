@@ -1,0 +1,17 @@
+/// The limits of the loader.
+package struct LoadSettings: Sendable {
+    /// Rows of one load transaction, about: a body is never split.
+    package var batchRowsMax = 50_000
+    /// How long the first event of a batch waits for more.
+    package var batchAgeMilliseconds = 200
+    /// Rows from which a segment of the event table is closed.
+    package var segmentRowsMax = 500_000
+    /// Events of one step of the unit fold.
+    package var foldEventsMax = 200_000
+    /// How long a load transaction may wait for a lock: then it is tried again.
+    package var lockTimeoutMilliseconds = 10_000
+    /// How long a statement may run: a hung server is given up.
+    package var statementTimeoutMilliseconds = 60_000
+
+    package init() {}
+}

@@ -1,0 +1,217 @@
+import Event
+import Platform
+import Postgres
+import Spool
+import Synchronization
+
+/// The thread that brings the spool into the database: exactly once, for as long as it takes.
+///
+/// Nothing here is ever dropped: a batch stays in the spool until it is committed, and after every
+/// error the loader goes on from the checkpoint that the database has.
+package final class Loader: Sendable {
+    private struct State {
+        var isStopping = false
+        var drainDeadline: Microseconds = 0
+    }
+
+    private let database: @Sendable () throws(PostgresError) -> String
+    private let spool: Spool
+    private let settings: LoadSettings
+    private let metrics: LoadMetrics
+    private let ledger: Ledger
+    private let notifier: StoredNotifier
+    private let onClaim: @Sendable (SpoolMark?) -> Void
+    private let onCommit: @Sendable () -> Void
+    private let state = Sync.Monitor(State())
+    private let thread = Sync.Monitor<Thread?>(nil)
+
+    /// - Parameters:
+    ///   - database: The database, as libpq takes it; called for each session, and may block while
+    ///     the database starts.
+    ///   - onClaim: Called on the loader's thread with the checkpoint that each session starts from.
+    ///   - onCommit: Called on the loader's thread after each committed batch.
+    package init(
+        database: @escaping @Sendable () throws(PostgresError) -> String, spool: Spool,
+        settings: LoadSettings, metrics: LoadMetrics,
+        ledger: Ledger, notifier: StoredNotifier,
+        onClaim: @escaping @Sendable (SpoolMark?) -> Void = { _ in },
+        onCommit: @escaping @Sendable () -> Void
+    ) {
+        self.database = database
+        self.spool = spool
+        self.settings = settings
+        self.metrics = metrics
+        self.ledger = ledger
+        self.notifier = notifier
+        self.onClaim = onClaim
+        self.onCommit = onCommit
+    }
+
+    /// Starts the thread.
+    package func start() {
+        thread.withLock { $0 = Thread.start(name: "loader") { self.run() } }
+    }
+
+    /// Loads what is spooled for up to `drainSeconds`, then ends the thread and waits for it.
+    package func stop(drainSeconds: Int) {
+        state.withLock {
+            $0.isStopping = true
+            $0.drainDeadline = Clock.deadline(inMilliseconds: drainSeconds * 1000)
+        }
+        state.broadcast()
+        thread.withLock { $0 }?.join()
+    }
+
+    private var isStopping: Bool { state.withLock { $0.isStopping } }
+
+    private var isOutOfTime: Bool {
+        state.withLock { $0.isStopping && Clock.monotonic() >= $0.drainDeadline }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        let index = DedupeIndex()
+        var backoff = Backoff()
+        while !isOutOfTime {
+            do throws(LoadError) {
+                try runSession(index) { backoff.reset() }
+                return  // Stopping, and the spool is loaded.
+            } catch .otherHistory {
+                metrics.noteFailure(.otherHistory)
+                takeNewID()
+            } catch {
+                metrics.noteFailure(error)
+                backoff.report(error)
+                notifier.expire()
+                if isStopping { return }
+                pause(milliseconds: backoff.next())
+            }
+        }
+    }
+
+    /// Waits, unless the loader has run out of time; those whose time is over are let go meanwhile.
+    private func pause(milliseconds: Int) {
+        let deadline = Clock.deadline(inMilliseconds: milliseconds)
+        repeat {
+            notifier.expire()
+            let slice = min(deadline, Clock.deadline(inMilliseconds: 250))
+            let isOver = state.wait(until: slice) { state in
+                state.isStopping && Clock.monotonic() >= state.drainDeadline ? true : nil
+            }
+            if isOver != nil { return }
+        } while Clock.monotonic() < deadline
+    }
+
+    /// Loads until stopped, or until the first error.
+    private func runSession(
+        _ index: DedupeIndex, onProgress: () -> Void
+    ) throws(LoadError) {
+        var session = try LoadSession(
+            database: database, spoolID: spool.id, index: index, settings: settings)
+        let checkpoint = try session.claim(ledger)
+        let reader = try openReader(from: checkpoint)
+        onClaim(checkpoint)
+        var released = checkpoint
+        var nextRelease: Microseconds = 0
+        metrics.databaseUp.set(1)
+        while !isOutOfTime {
+            let batch = try nextBatch(reader)
+            notifier.expire()
+            guard let mark = batch.mark else {
+                if isStopping { return }
+                onProgress()
+                if let released, Clock.monotonic() >= nextRelease {
+                    // Loaded segments grow old while nothing is loaded, too.
+                    spool.released(upTo: released)
+                    nextRelease = Clock.deadline(inMilliseconds: 60_000)
+                }
+                try session.keepAlive()
+                continue
+            }
+            let started = Clock.monotonic()
+            let verdicts = try session.load(batch)
+            spool.released(upTo: mark)
+            released = mark
+            metrics.batches.add()
+            metrics.batchSeconds.observe(Double(Clock.monotonic() - started) / 1_000_000)
+            ledger.noteLoaded(
+                VerdictCounts(verdicts), received: batch.received, rejected: batch.rejected)
+            publish(verdicts, of: batch)
+            onProgress()
+            onCommit()
+            if index.openCount >= settings.segmentRowsMax { try session.openNextSegment(settings) }
+        }
+    }
+
+    private func publish(_ verdicts: [StoredVerdict], of batch: borrowing LoadBatch) {
+        guard notifier.isAwaited else { return }
+        for record in batch.records {
+            notifier.publish(VerdictCounts(verdicts[record.rows]), for: record.mark)
+        }
+    }
+
+    // MARK: The checkpoint
+
+    /// A reader from the checkpoint on.
+    ///
+    /// - Throws: ``LoadError/otherHistory`` when the checkpoint is not of this spool's history.
+    private func openReader(
+        from checkpoint: SpoolMark?
+    ) throws(LoadError) -> SpoolReader {
+        do throws(SpoolError) {
+            return try spool.makeReader(from: checkpoint)
+        } catch .notThisSpool {
+            throw .otherHistory
+        } catch {
+            throw .spool(error)
+        }
+    }
+
+    /// Goes on under a new id, from the oldest segment: the old id's checkpoint is somebody else's.
+    private func takeNewID() {
+        Log.error(
+            "checkpoint of spool \(spool.id) in the database is not of this spool's history, "
+                + "loading again from the oldest segment under a new id",
+            hint: "The machine was cloned or the database restored. Nothing is lost: events "
+                + "that are stored already count as duplicates.")
+        do throws(SpoolError) {
+            try spool.resetID()
+        } catch {
+            Log.error("could not give the spool a new id: \(error)")
+            pause(milliseconds: 1_000)
+        }
+    }
+
+    // MARK: Batches
+
+    /// Takes records until the batch is full, or its first record has waited long enough.
+    private func nextBatch(_ reader: SpoolReader) throws(LoadError) -> LoadBatch {
+        var batch = LoadBatch()
+        var deadline = Clock.deadline(inMilliseconds: 250)
+        while batch.rows.count < settings.batchRowsMax {
+            let left = Int(max(0, (deadline - Clock.monotonic()) / 1000))
+            let record: SpoolRecord?
+            do throws(SpoolError) {
+                record = try reader.next(timeoutMilliseconds: isStopping ? 0 : left)
+            } catch {
+                throw .spool(error)
+            }
+            guard let record else { break }
+            if batch.isEmpty {
+                deadline = Clock.deadline(inMilliseconds: settings.batchAgeMilliseconds)
+            }
+            do throws(BodyRecord.Failure) {
+                try batch.append(record)
+            } catch {
+                metrics.unreadable.add()
+                Log.error(
+                    "record before offset \(record.mark.offset) of spool segment "
+                        + "\(record.mark.segment) cannot be read: \(error)",
+                    hint: "Its checksum is right, so it was written by another version.")
+                throw .unreadable(record.mark)
+            }
+        }
+        return batch
+    }
+}

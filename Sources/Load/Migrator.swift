@@ -1,0 +1,84 @@
+import Platform
+import Postgres
+import Schema
+
+/// Creates and upgrades the schema.
+package enum Migrator {
+    /// What a run did.
+    package struct Outcome: Equatable, Sendable {
+        /// Names of the migrations applied now, oldest first.
+        package let applied: [String]
+        /// The version that the schema has.
+        package let version: Int
+    }
+
+    /// Applies the migrations that the database lacks, each in its own transaction.
+    ///
+    /// Safe to run from any number of processes at once: they take turns.
+    ///
+    /// - Throws: ``LoadError``; the migrations before the one that failed stay applied.
+    package static func migrate(
+        _ connection: borrowing PostgresConnection,
+        migrations: [Schema.Migration] = Schema.migrations
+    ) throws(LoadError) -> Outcome {
+        // "Tapl" in ASCII, then 1: no other program's lock.
+        _ = try connection.statement(
+            "SET client_min_messages = warning; SELECT pg_advisory_lock(1415672940, 1)")
+        defer {
+            _ = try? connection.execute("SELECT pg_advisory_unlock(1415672940, 1)")
+        }
+        _ = try connection.statement(
+            """
+            CREATE SCHEMA IF NOT EXISTS tapline;
+            CREATE TABLE IF NOT EXISTS tapline.schema_version (
+                version int PRIMARY KEY, name text NOT NULL,
+                applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+            COMMENT ON TABLE tapline.schema_version IS 'Migrations applied to this database'
+            """)
+        var version = Int(
+            try connection.statement(
+                "SELECT coalesce(max(version), 0) FROM tapline.schema_version"
+            ).int64(0, 0) ?? 0)
+        let newest = migrations.last?.version ?? 0
+        guard version <= newest else {
+            throw .schema(
+                "schema of the database is version \(version), this program knows up to \(newest)")
+        }
+        var applied: [String] = []
+        for migration in migrations where migration.version > version {
+            do throws(LoadError) {
+                _ = try connection.statement(
+                    """
+                    BEGIN;
+                    \(migration.sql);
+                    INSERT INTO tapline.schema_version (version, name)
+                        VALUES (\(migration.version), '\(migration.name)');
+                    COMMIT
+                    """)
+            } catch {
+                _ = try? connection.execute("ROLLBACK")
+                throw error
+            }
+            applied.append("\(migration.version) \(migration.name)")
+            version = migration.version
+        }
+        try makeReportFunction(connection)
+        return Outcome(applied: applied, version: version)
+    }
+
+    /// Makes `tapline.report` anew where its text is of another version of the program.
+    private static func makeReportFunction(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) {
+        let definition = Schema.reportFunction
+        let present = try connection.statement(
+            "SELECT prosrc FROM pg_proc WHERE oid = to_regproc('tapline.report')")
+        if present.rows == 1, let body = present.string(0, 0), definition.contains(body) { return }
+        do throws(LoadError) {
+            _ = try connection.statement("BEGIN;\n\(definition);\nCOMMIT")
+        } catch {
+            _ = try? connection.execute("ROLLBACK")
+            throw error
+        }
+    }
+}

@@ -1,0 +1,255 @@
+import Event
+import Ingest
+import Metrics
+import Platform
+import Postgres
+import PostgresTesting
+import Spool
+import Testing
+
+@testable import Load
+
+/// A database with the schema, and spools that loaders bring into it.
+final class Fixture {
+    let conninfo: String
+    private var directories: [String] = []
+
+    init() throws {
+        conninfo = try TestDatabase.create()
+        let connection = try PostgresConnection(conninfo: conninfo)
+        _ = try Migrator.migrate(connection)
+    }
+
+    deinit {
+        for directory in directories { TestDirectory.remove(directory) }
+    }
+
+    func makeSpool() throws -> Spool {
+        let directory = try TestDirectory.make()
+        directories.append(directory)
+        return try Spool(directory: directory, options: SpoolOptions())
+    }
+
+    func int(_ sql: String) throws -> Int64 {
+        let connection = try PostgresConnection(conninfo: conninfo)
+        return try connection.execute(sql).int64(0, 0) ?? -1
+    }
+
+    func run(_ sql: String) throws {
+        let connection = try PostgresConnection(conninfo: conninfo)
+        try connection.execute(sql)
+    }
+}
+
+/// A spool with its loader, as one daemon has them.
+final class Daemon {
+    let spool: Spool
+    let loader: Loader
+    let ledger: Ledger
+    private let commits = Sync.Monitor(0)
+
+    init(_ fixture: Fixture, _ spool: Spool, _ change: (inout LoadSettings) -> Void = { _ in }) {
+        var settings = LoadSettings()
+        settings.batchAgeMilliseconds = 1
+        change(&settings)
+        let registry = Registry()
+        self.spool = spool
+        ledger = Ledger(registry: registry)
+        let commits = self.commits
+        loader = Loader(
+            database: { [conninfo = fixture.conninfo] in conninfo }, spool: spool,
+            settings: settings,
+            metrics: LoadMetrics(registry: registry), ledger: ledger, notifier: StoredNotifier(),
+            onCommit: {
+                commits.withLock { $0 += 1 }
+                commits.broadcast()
+            })
+    }
+
+    /// Spools one body of lines, as the daemon does before it answers.
+    func spool(app: String = "shop", _ lines: [String]) throws {
+        var decoder = EventDecoder()
+        var builder = BodyRecord.Builder(app: Array(app.utf8), receivedAt: Clock.now())
+        for line in lines {
+            let bytes = Array(line.utf8)
+            _ = decoder.decode(
+                line: unsafe bytes.span.bytes, receivedAt: Clock.now(), sentAtHeader: nil,
+                app: Array(app.utf8), into: &builder)
+        }
+        let (rows, rejected) = (builder.rows, builder.rejected)
+        let done = Sync.Monitor(false)
+        try spool.append(builder.finish(), events: rows) { _ in
+            done.withLock { $0 = true }
+            done.broadcast()
+        }
+        _ = done.wait { $0 ? true : nil }
+        ledger.noteDurable(received: rows + rejected, rejected: rejected)
+    }
+
+    /// Waits until nothing is spooled.
+    func waitUntilLoaded(seconds: Int = 60) -> Bool {
+        let deadline = Clock.deadline(inMilliseconds: seconds * 1000)
+        let ledger = self.ledger
+        return commits.wait(until: deadline) { _ in ledger.books.spooled == 0 ? true : nil }
+            ?? false
+    }
+
+    func stop() {
+        loader.stop(drainSeconds: 30)
+        spool.close()
+    }
+}
+
+private func click(_ number: Int, campaign: String = "c1", eventUID: Bool = true) -> String {
+    let uid = eventUID ? "\"event_uid\":\"e-\(number)\"," : ""
+    return
+        "{\"type\":\"clicked\",\(uid)\"message_uid\":\"m-\(number)\",\"device_id\":\"d-\(number)\","
+        + "\"campaign_id\":\"\(campaign)\",\"properties\":{\"n\":\(number)}}"
+}
+
+@Suite(.serialized) struct LoaderTests {
+    @Test func countsEachVerdictOnceAndKeepsTheBooks() throws {
+        let fixture = try Fixture()
+        let daemon = Daemon(fixture, try fixture.makeSpool())
+        daemon.loader.start()
+        try daemon.spool((0..<1000).map { click($0) })
+        try daemon.spool((500..<1500).map { click($0) } + ["not json", "{}"])
+        try daemon.spool([click(7, campaign: "other"), click(7, campaign: "other")])
+        #expect(daemon.waitUntilLoaded())
+        daemon.stop()
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 1500)
+        #expect(try fixture.int("SELECT count(DISTINCT key) FROM tapline.event") == 1500)
+        #expect(try fixture.int("SELECT count(*) FROM tapline.conflict") == 1)
+        #expect(try fixture.int("SELECT times FROM tapline.conflict") == 2)
+        let books = daemon.ledger.books
+        #expect(books.received == 2004 && books.stored == 1500 && books.duplicate == 500)
+        #expect(books.conflict == 2 && books.rejected == 2 && books.isBalanced)
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        let recount = try Books.recount(connection, ownSpool: daemon.spool.id)
+        #expect(recount.books == books)
+    }
+
+    @Test func findsDuplicatesInSealedSegmentsAndAfterARestart() throws {
+        let fixture = try Fixture()
+        let spool = try fixture.makeSpool()
+        let first = Daemon(fixture, spool) { $0.segmentRowsMax = 300 }
+        first.loader.start()
+        for start in stride(from: 0, to: 1000, by: 100) {
+            try first.spool((start..<start + 100).map { click($0) })
+            #expect(first.waitUntilLoaded())
+        }
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        try Segments.sealClosing(connection)
+        #expect(
+            try fixture.int("SELECT count(*) FROM tapline.segment WHERE state = 'sealed'") == 3)
+        try first.spool((0..<1000).map { click($0) })
+        #expect(first.waitUntilLoaded())
+        first.loader.stop(drainSeconds: 30)
+        // A new loader knows nothing but the database.
+        let second = Daemon(fixture, spool) { $0.segmentRowsMax = 300 }
+        second.loader.start()
+        try second.spool((0..<1001).map { click($0) })
+        #expect(second.waitUntilLoaded())
+        second.stop()
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 1001)
+        #expect(second.ledger.books.stored == 1001 && second.ledger.books.duplicate == 2000)
+    }
+
+    @Test func daemonsOnOneDatabaseStoreEachEventOnce() throws {
+        let fixture = try Fixture()
+        let daemons = try (0..<4).map { _ in
+            Daemon(fixture, try fixture.makeSpool()) { $0.segmentRowsMax = 700 }
+        }
+        for daemon in daemons { daemon.loader.start() }
+        for round in 0..<20 {
+            // Overlapping ranges, so that most events reach several daemons.
+            for (index, daemon) in daemons.enumerated() {
+                let start = round * 50 + index * 20
+                try daemon.spool((start..<start + 120).map { click($0) })
+            }
+        }
+        for daemon in daemons { #expect(daemon.waitUntilLoaded()) }
+        for daemon in daemons { daemon.stop() }
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 1130)
+        #expect(try fixture.int("SELECT count(DISTINCT key) FROM tapline.event") == 1130)
+        #expect(daemons.reduce(0) { $0 + $1.ledger.books.stored } == 1130)
+        #expect(
+            try fixture.int(
+                "SELECT count(*) FROM tapline.segment s WHERE state <> 'open' AND rows <> "
+                    + "(SELECT count(*) FROM tapline.event e WHERE e.segment = s.segment)") == 0)
+    }
+
+    @Test func aRowThatTheDatabaseRefusesCostsOnlyItself() throws {
+        let fixture = try Fixture()
+        try fixture.run(
+            "ALTER TABLE tapline.event_1 ADD CONSTRAINT no_poison CHECK (campaign_id <> 'poison')")
+        let daemon = Daemon(fixture, try fixture.makeSpool())
+        daemon.loader.start()
+        try daemon.spool(
+            (0..<1000).map { click($0, campaign: $0 % 400 == 7 ? "poison" : "c1") })
+        #expect(daemon.waitUntilLoaded())
+        daemon.stop()
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 997)
+        #expect(
+            try fixture.int("SELECT count(*) FROM tapline.dead_letter WHERE sqlstate = '23514'")
+                == 3)
+        #expect(
+            try fixture.int(
+                "SELECT count(*) FROM tapline.dead_letter WHERE body::jsonb ->> 'campaign_id' = "
+                    + "'poison' AND reason LIKE '%no_poison%'") == 3)
+        #expect(daemon.ledger.books.deadLettered == 3 && daemon.ledger.books.isBalanced)
+    }
+
+    @Test func aConstraintThatRefusesEverythingDropsNothing() throws {
+        let fixture = try Fixture()
+        try fixture.run("ALTER TABLE tapline.event_1 ADD CONSTRAINT never CHECK (false)")
+        let daemon = Daemon(fixture, try fixture.makeSpool())
+        daemon.loader.start()
+        try daemon.spool((0..<10).map { click($0) })
+        #expect(!daemon.waitUntilLoaded(seconds: 1))
+        #expect(try fixture.int("SELECT count(*) FROM tapline.dead_letter") == 0)
+        try fixture.run("ALTER TABLE tapline.event_1 DROP CONSTRAINT never")
+        #expect(daemon.waitUntilLoaded())
+        daemon.stop()
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 10)
+    }
+
+    @Test func aCheckpointOfAnotherHistoryLoadsFromTheOldestSegment() throws {
+        let fixture = try Fixture()
+        let spool = try fixture.makeSpool()
+        let daemon = Daemon(fixture, spool)
+        let id = spool.id
+        try daemon.spool((0..<10).map { click($0) })
+        // The database says that more of this spool is loaded than it holds: as after a clone.
+        try fixture.run(
+            """
+            INSERT INTO tapline.spool (id, epoch, segment, "offset", chain)
+            VALUES ('\(id)', gen_random_uuid(), 99, 4096, 12345)
+            """)
+        daemon.loader.start()
+        #expect(daemon.waitUntilLoaded())
+        #expect(spool.id != id)
+        daemon.stop()
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 10)
+    }
+
+    @Test func aDatabaseRestoredFromABackupIsNoticedByARunningLoader() throws {
+        let fixture = try Fixture()
+        let daemon = Daemon(fixture, try fixture.makeSpool())
+        daemon.loader.start()
+        try daemon.spool((0..<10).map { click($0) })
+        #expect(daemon.waitUntilLoaded())
+        // What a restore to before the first batch looks like, with another batch loaded since.
+        try fixture.run(
+            """
+            TRUNCATE tapline.event; DELETE FROM tapline.batch;
+            INSERT INTO tapline.batch VALUES (1, clock_timestamp() - interval '1 hour',
+                gen_random_uuid(), 0, 1, 0);
+            UPDATE tapline.turn SET segment_rows = 0
+            """)
+        try daemon.spool((0..<20).map { click($0) })
+        #expect(daemon.waitUntilLoaded())
+        daemon.stop()
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 20)
+    }
+}

@@ -1,0 +1,120 @@
+/// What a row of a report stands for, next to its app.
+package enum ReportDimension: String, CaseIterable, Sendable {
+    case campaign, day, hour, platform
+    case appVersion = "app_version"
+    case osVersion = "os_version"
+    case locale, country, provider
+
+    /// Whether it is of the unit's first sight, not of what an event says.
+    var isTime: Bool { self == .day || self == .hour }
+}
+
+/// What to report; the same for the command line and HTTP.
+package struct ReportOptions: Sendable {
+    /// Messages first seen at or after this time.
+    package var from: ReportTime?
+    /// Messages first seen before this time.
+    package var to: ReportTime?
+    /// The IANA time zone of dates, days and hours.
+    package var timeZone = "UTC"
+    /// Only this app.
+    package var app: String?
+    /// Only this campaign; `(unattributed)` for units without one.
+    package var campaign: String?
+    /// One or two different dimensions.
+    package var by: [ReportDimension] = [.campaign]
+    /// What was known at that time; nil means now.
+    package var asOf: ReportTime?
+    /// Whether units of test devices count.
+    package var includesTest = false
+    /// What rows are sorted by; nil means time, or else `delivered`.
+    package var sort: ReportSort?
+    /// How many rows at most; totals are over all all the same.
+    package var top: Int?
+    /// The oldest received_at still spooled, in microseconds since 1970; nil if nothing is.
+    package var dataThrough: Int64?
+    /// How many units may be computed from their events before all are.
+    package var affectedUnitsMax = 100_000
+
+    /// Everything, by campaign.
+    package init() {}
+
+    /// Sets an option as written on a command line or in a URL, whose names are the same.
+    ///
+    /// - Parameters:
+    ///   - name: Without dashes in front: `from`, `to`, `tz`, `app`, `campaign`, `by`, `as-of`,
+    ///     `include-test`, `sort` or `top`.
+    ///   - value: Its text; for `include-test` empty, `true`, `1`, `false` or `0`.
+    /// - Throws: ``ReportError/invalidOption(name:value:reason:)``; nothing is set then.
+    package mutating func set(_ name: String, _ value: String) throws(ReportError) {
+        func invalid(_ reason: String) -> ReportError {
+            .invalidOption(name: name, value: value, reason: reason)
+        }
+        func time() throws(ReportError) -> ReportTime {
+            guard let time = ReportTime(value) else {
+                throw invalid("not a date, an RFC 3339 time, an epoch, or 7d or 24h ago")
+            }
+            return time
+        }
+        switch name {
+        case "from": from = try time()
+        case "to": to = try time()
+        case "as-of", "as_of": asOf = try time()
+        case "tz": timeZone = value
+        case "app": app = value
+        case "campaign": campaign = value
+        case "by":
+            let names = value.split(separator: ",", omittingEmptySubsequences: false).map(
+                String.init)
+            let dimensions = names.compactMap(ReportDimension.init)
+            let known = ReportDimension.allCases.map(\.rawValue).joined(separator: ", ")
+            guard dimensions.count == names.count else { throw invalid("not of \(known)") }
+            guard dimensions.count <= 2, Set(dimensions).count == dimensions.count else {
+                throw invalid("not one or two different dimensions")
+            }
+            by = dimensions
+        case "include-test", "include_test":
+            guard let isOn = ["": true, "true": true, "1": true, "false": false, "0": false][value]
+            else { throw invalid("not true or false") }
+            includesTest = isOn
+        case "sort":
+            guard let sort = ReportSort(value) else {
+                throw invalid("not the name of a count, a rate or a dimension")
+            }
+            self.sort = sort
+        case "top":
+            guard let top = Int(value), top > 0 else { throw invalid("not a number above 0") }
+            self.top = top
+        default: throw invalid("no such option")
+        }
+    }
+}
+
+/// What rows are sorted by: numbers fall, names rise.
+package enum ReportSort: Equatable, Sendable {
+    /// A count, the largest first.
+    case count(ReportCount)
+    /// A rate, the largest first and those without one last.
+    case rate(ReportRate)
+    /// A dimension, in the order of its text.
+    case dimension(ReportDimension)
+    /// The app, in the order of its text.
+    case app
+
+    /// Reads a name as it stands in a report.
+    package init?(_ name: String) {
+        if let count = ReportCount(rawValue: name) {
+            self = .count(count)
+        } else if let rate = ReportRate(rawValue: name) {
+            self = .rate(rate)
+        } else if let dimension = ReportDimension(rawValue: name) {
+            self = .dimension(dimension)
+        } else if name == "campaign_id" {
+            self = .dimension(.campaign)
+        } else if name == "app" {
+            self = .app
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Postgres
+import Report
+import Schema
+import Testing
+
+/// `tapline.report`, which dashboards read, against the report of the command line.
+struct FunctionTests {
+    private static func seeds(_ count: Int) -> [Seed] {
+        (0..<count).flatMap { number -> [Seed] in
+            let message = "m\(number)"
+            let sent = Seed(.sent, message, campaign: "c\(number % 3)", at: Double(number) * 7000)
+                .with { $0.platform = number % 2 == 0 ? "ios" : "android" }
+            let click = Seed(.clicked, message, at: Double(number) * 7000 + 60)
+            return number % 4 == 0 ? [sent, click] : [sent]
+        }
+    }
+
+    /// Rows of the function as texts, but for totals.
+    private static func function(_ base: borrowing ReportBase, _ dimensions: String) throws
+        -> [String]
+    {
+        let answer = try base.connection.query(
+            """
+            SELECT concat_ws('|', app, coalesce(campaign_id, '-'), coalesce(dimension, '-'), sent,
+                delivered, clicked, round(ctr_delivered::numeric, 9),
+                round(ctr_delivered_high::numeric, 9))
+            FROM tapline.report('\(dimensions)', time_zone => 'Europe/Berlin') WHERE NOT is_total
+            """, [])
+        return (0..<answer.rows).map { answer.string($0, 0) ?? "" }.sorted()
+    }
+
+    private static func commandLine(_ base: borrowing ReportBase, _ dimensions: String) throws
+        -> [String]
+    {
+        var options = ReportOptions()
+        try options.set("by", dimensions)
+        try options.set("tz", "Europe/Berlin")
+        let report = try CampaignReport.load(options, on: base.connection)
+        func text(_ rate: Double?) throws -> String? {
+            try rate.map {
+                try base.connection.query(
+                    "SELECT round($1::float8::numeric, 9)::text", [.double($0)]
+                ).string(0, 0) ?? ""
+            }
+        }
+        return try report.rows.map { row in
+            let rate = row[.ctrDelivered]
+            let parts: [String?] = [
+                row.app, row.campaign ?? "-", row.dimensions.first.flatMap { $0 } ?? "-",
+                row[.sent].map(String.init), row[.delivered].map(String.init),
+                row[.clicked].map(String.init), try text(rate.value), try text(rate.high),
+            ]
+            return parts.compactMap { $0 }.joined(separator: "|")
+        }.sorted()
+    }
+
+    @Test(arguments: ["campaign", "day", "hour", "platform", "campaign,platform"])
+    func functionCountsWhatTheCommandLineCounts(dimensions: String) throws {
+        let base = try ReportBase()
+        try base.connection.execute(Schema.reportFunction)
+        try base.add(Self.seeds(40))
+        #expect(try Self.function(base, dimensions) == Self.commandLine(base, dimensions))
+        try base.connection.execute("SELECT tapline.fold_units(1000)")
+        #expect(try Self.function(base, dimensions) == Self.commandLine(base, dimensions))
+        #expect(try !Self.function(base, dimensions).isEmpty)
+    }
+
+    @Test(arguments: ["weekday", "day,platform", "campaign,day,platform", "'"])
+    func functionRefusesOtherDimensions(dimensions: String) throws {
+        let base = try ReportBase()
+        try base.connection.execute(Schema.reportFunction)
+        #expect(throws: PostgresError.self) {
+            try base.connection.query(
+                "SELECT * FROM tapline.report($1)", [.text(dimensions)])
+        }
+    }
+
+    @Test func functionGivesTheCallersTimeZoneBack() throws {
+        let base = try ReportBase()
+        try base.connection.execute(Schema.reportFunction + "; SET timezone = 'Asia/Tokyo'")
+        let answer = try base.connection.query(
+            """
+            SELECT current_setting('timezone'),
+                (SELECT count(*) FROM tapline.report(time_zone => 'Europe/Berlin')),
+                current_setting('timezone')
+            """, [])
+        #expect(answer.string(0, 2) == "Asia/Tokyo")
+    }
+}

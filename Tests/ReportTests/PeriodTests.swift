@@ -1,0 +1,111 @@
+import Postgres
+import Report
+import Testing
+
+@Suite struct PeriodTests {
+    /// Seconds from ``ReportBase/start`` (2026-09-01T00:00Z) to a day of 2026, at midnight UTC.
+    static let october25 = 54 * 86_400.0
+    static let march29 = -156 * 86_400.0
+
+    @Test func periodIsHalfOpenAndOfTheFirstSight() throws {
+        let seeds = [
+            Seed(.sent, "m0", at: -1), Seed(.clicked, "m0", at: 5),
+            Seed(.sent, "m1", at: 0), Seed(.clicked, "m1", at: 500_000),
+            Seed(.clicked, "m2", at: -5), Seed(.sent, "m2", at: 86_399),
+            Seed(.sent, "m3", at: 86_400),
+            Seed(.sent, "m4", at: 86_500), Seed(.sent, "m4", at: 100),
+        ]
+        let report = try ReportBase.report(of: seeds) {
+            try $0.set("from", "2026-09-01")
+            try $0.set("to", "2026-09-02T00:00:00Z")
+        }
+        #expect(report.totals[.sent] == 3 && report.totals[.clicked] == 2)
+        #expect(report.from == "2026-09-01T00:00:00Z" && report.to == "2026-09-02T00:00:00Z")
+    }
+
+    @Test func daysOf25And23HoursAreWhole() throws {
+        // Berlin's 25 October is 22:00Z of the 24th to 23:00Z of the 25th; its 29 March is 23:00Z
+        // of the 28th to 22:00Z of the 29th.
+        let hour = 3600.0
+        let times = [
+            Self.october25 - 2 * hour, Self.october25 + 23 * hour - 1, Self.october25 + 23 * hour,
+            Self.march29 - hour, Self.march29 + 22 * hour - 1, Self.march29 + 22 * hour,
+        ]
+        let seeds = times.enumerated().map { Seed(.received, "m\($0)", at: $1) }
+        let days = try ReportBase.report(of: seeds) {
+            try $0.set("tz", "Europe/Berlin")
+            try $0.set("by", "day")
+        }
+        #expect(
+            days.rows.map { $0.dimensions[0] } == [
+                "2026-03-29", "2026-03-30", "2026-10-25", "2026-10-26",
+            ])
+        #expect(days.rows.map { $0[.delivered] } == [2, 1, 2, 1])
+        for (from, to) in [("2026-10-25", "2026-10-26"), ("2026-03-29", "2026-03-30")] {
+            let day = try ReportBase.report(of: seeds) {
+                try $0.set("tz", "Europe/Berlin")
+                try $0.set("from", from)
+                try $0.set("to", to)
+            }
+            #expect(day.totals[.delivered] == 2)
+        }
+    }
+
+    @Test func theHourThatComesTwiceIsTwoRows() throws {
+        let seeds = [
+            Seed(.received, "m1", at: Self.october25 + 1800),
+            Seed(.received, "m2", at: Self.october25 + 5400),
+        ]
+        let report = try ReportBase.report(of: seeds) {
+            try $0.set("tz", "Europe/Berlin")
+            try $0.set("by", "hour")
+        }
+        #expect(
+            report.rows.map { $0.dimensions[0] } == [
+                "2026-10-25T02:00+01:00", "2026-10-25T02:00+02:00",
+            ])
+    }
+
+    @Test(arguments: ["Europe/Nowhere", "EST5EDT4", "", "utc'; --"])
+    func onlyZonesOfTheDatabaseAreTaken(zone: String) throws {
+        let base = try ReportBase()
+        let expected = ReportError.invalidOption(
+            name: "tz", value: zone, reason: "not an IANA time zone")
+        #expect(throws: expected) { try base.report { try $0.set("tz", zone) } }
+        #expect(base.connection.transactionStatus == .idle)
+    }
+
+    @Test func asOfGivesTheSameEventsForEver() throws {
+        let base = try ReportBase()
+        try base.add([Seed(.sent, campaign: "a")])
+        let first = try base.report()
+        try base.add([Seed(.clicked), Seed(.sent, "m2")])
+        try base.fold()
+        let then = try base.report { try $0.set("as-of", first.asOf) }
+        #expect(then.totals == first.totals && then.asOf == first.asOf)
+        #expect(then.rows == first.rows)
+        let now = try base.report { try $0.set("as-of", "2999-01-01") }
+        #expect(now.totals[.clicked] == 1 && now.asOf > first.asOf)
+        let before = try base.report { try $0.set("as-of", "2001-01-01") }
+        #expect(before.rows.isEmpty && before.asOf == "2001-01-01T00:00:00Z")
+    }
+
+    @Test func timesAgoAreCountedFromNow() throws {
+        let base = try ReportBase()
+        let now = try base.connection.query("SELECT extract(epoch FROM now())::float8").double(
+            0, 0)!
+        let at = now - Double(ReportBase.start)
+        try base.add([Seed(.sent, "m1", at: at - 3700), Seed(.sent, "m2", at: at - 100_000)])
+        #expect(try base.report { try $0.set("from", "1h") }.totals[.sent] == 0)
+        #expect(try base.report { try $0.set("from", "2h") }.totals[.sent] == 1)
+        #expect(try base.report { try $0.set("from", "3d") }.totals[.sent] == 2)
+    }
+
+    @Test func oldestSpooledTimeIsDataThrough() throws {
+        let base = try ReportBase()
+        let report = try base.report { $0.dataThrough = 1_788_220_800_500_000 }
+        #expect(report.dataThrough == "2026-09-01T00:00:00.500000Z")
+        let idle = try base.report()
+        #expect(idle.dataThrough == idle.asOf)
+    }
+}

@@ -1,0 +1,28 @@
+import Foundation
+import Testing
+
+/// Scripts of `Tests/Python`, which need Python 3 and its standard library alone.
+enum Python {
+    /// Runs a script to its end.
+    ///
+    /// - Returns: Its exit status, and what it wrote.
+    static func run(_ script: String, _ arguments: [String] = []) throws -> (Int32, String) {
+        let directory = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../Python").standardized
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["python3", directory.appending(path: script).path] + arguments
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let said = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+    }
+}
+
+@Test func oracleAgreesWithTablesComputedByHand() throws {
+    let (status, said) = try Python.run("test_recompute.py")
+    #expect(status == 0, "\(said)")
+}

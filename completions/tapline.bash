@@ -1,0 +1,101 @@
+# bash completion of tapline; made by "tapline completion" from the table of options
+_tapline() {
+    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}"
+    local path="" word words="" files="" directories="" index
+    COMPREPLY=()
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word="${COMP_WORDS[index]}"
+        case "$path $word" in
+        " serve") path="serve" ;;
+        " migrate") path="migrate" ;;
+        " key") path="key" ;;
+        "key create") path="key create" ;;
+        "key list") path="key list" ;;
+        "key revoke") path="key revoke" ;;
+        " report") path="report" ;;
+        " send") path="send" ;;
+        " check") path="check" ;;
+        " demo") path="demo" ;;
+        " completion") path="completion" ;;
+        " help") path="help" ;;
+        esac
+    done
+    if [[ "$previous" == "=" ]]; then previous="${COMP_WORDS[COMP_CWORD - 2]}"; fi
+    if [[ "$current" == "=" ]]; then previous="${COMP_WORDS[COMP_CWORD - 1]}" current=""; fi
+    case "$path $previous" in
+        "serve --listen") ;;
+        "serve --data-dir") directories=1 ;;
+        "serve --database") ;;
+        "serve --config") files=1 ;;
+        "serve --set") ;;
+        "migrate --data-dir") directories=1 ;;
+        "migrate --database") ;;
+        "migrate --config") files=1 ;;
+        "key create --app") ;;
+        "key create --role") words="ingest read admin" ;;
+        "key create --data-dir") directories=1 ;;
+        "key create --database") ;;
+        "key create --config") files=1 ;;
+        "key list --app") ;;
+        "key list --format") words="table json" ;;
+        "key list --data-dir") directories=1 ;;
+        "key list --database") ;;
+        "key list --config") files=1 ;;
+        "key revoke --data-dir") directories=1 ;;
+        "key revoke --database") ;;
+        "key revoke --config") files=1 ;;
+        "report --from") ;;
+        "report --to") ;;
+        "report --tz") ;;
+        "report --app") ;;
+        "report --campaign") ;;
+        "report --by") ;;
+        "report --as-of") ;;
+        "report --sort") ;;
+        "report --top") ;;
+        "report --format") words="table json csv" ;;
+        "report --output") files=1 ;;
+        "report --data-dir") directories=1 ;;
+        "report --database") ;;
+        "report --config") files=1 ;;
+        "send --url") ;;
+        "send --key") ;;
+        "send --batch") ;;
+        "send --connections") ;;
+        "send --retry-for") ;;
+        "send --format") words="table json" ;;
+        "check --format") words="table json" ;;
+        "check --data-dir") directories=1 ;;
+        "check --database") ;;
+        "check --config") files=1 ;;
+        "demo --data-dir") directories=1 ;;
+        *)
+            case "$path" in
+            "") words="serve migrate key report send check demo completion help --help --version" ;;
+            "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
+            "migrate") words="--data-dir --database --config --help --version" ;;
+            "key") words="create list revoke --help --version" ;;
+            "key create") words="--app --role --data-dir --database --config --help --version" ;;
+            "key list") words="--app --format --data-dir --database --config --help --version" ;;
+            "key revoke") words="--data-dir --database --config --help --version" ;;
+            "report") words="--from --to --tz --app --campaign --by --as-of --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
+            "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
+            "check") words="--format --data-dir --database --config --help --version" ;;
+            "demo") words="--data-dir --keep --help --version" ;;
+            "completion") words="bash zsh fish --help --version" ;;
+            "help") words="serve migrate key report send check demo completion help --help --version" ;;
+            esac
+            ;;
+    esac
+    if [[ -n "$directories" ]]; then
+        mapfile -t COMPREPLY < <(compgen -d -- "$current")
+        compopt -o filenames
+        return
+    fi
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    if [[ -n "$files" && "$current" != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        compopt -o filenames
+    fi
+}
+complete -F _tapline tapline

@@ -1,0 +1,142 @@
+internal import CCurlShim
+
+/// An answer to one body, or why there was none.
+struct Answer: Sendable {
+    /// 0 when no whole answer came.
+    let status: Int
+    let retryAfterSeconds: Int
+    let bytes: [UInt8]
+    let transportError: String
+}
+
+/// One body under way.
+@safe
+private struct Running {
+    let number: Int
+    // SAFETY: freed once, by the `Transfers` that holds this value.
+    let transfer: OpaquePointer
+}
+
+/// The connections to one server, driven from one thread.
+///
+/// A body is named by the number its `start` returned.
+@safe
+struct Transfers: ~Copyable {
+    // SAFETY: non-null from `init` to `deinit`; the transfers in `running` belong to it.
+    private let set: OpaquePointer
+    private var running: [Running] = []
+    private var nextNumber = 0
+    private let target: Target
+    private let userAgent: String
+    private let timeoutMilliseconds: Int
+
+    init(
+        target: Target, connections: Int, userAgent: String, timeoutMilliseconds: Int
+    ) throws(ClientError) {
+        guard let set = unsafe tapline_transfers_create(connections) else {
+            throw .unavailable(reason: "libcurl cannot be used")
+        }
+        unsafe self.set = set
+        self.target = target
+        self.userAgent = userAgent
+        self.timeoutMilliseconds = timeoutMilliseconds
+    }
+
+    deinit {
+        for one in running { unsafe tapline_transfer_free(one.transfer) }
+        unsafe tapline_transfers_free(set)
+    }
+
+    var runningCount: Int { running.count }
+
+    /// Starts to post a gzipped body.
+    mutating func start(_ body: [UInt8]) throws(ClientError) -> Int {
+        // SAFETY: libcurl copies the strings and the body before the call returns.
+        let transfer = unsafe target.url.withCString { url in
+            unsafe userAgent.withCString { agent in
+                unsafe body.withUnsafeBufferPointer { bytes in
+                    unsafe withOptionalCString(target.authorization) { authorization in
+                        var request = unsafe tapline_request(
+                            url: url, authorization: authorization, user_agent: agent,
+                            body: bytes.baseAddress, body_length: bytes.count,
+                            connect_timeout_ms: 10_000, timeout_ms: timeoutMilliseconds,
+                            direct: target.isLocal ? 1 : 0)
+                        return unsafe tapline_transfer_start(set, &request)
+                    }
+                }
+            }
+        }
+        guard let transfer = unsafe transfer else {
+            throw .unavailable(reason: "libcurl refused the request")
+        }
+        nextNumber += 1
+        running.append(unsafe Running(number: nextNumber, transfer: transfer))
+        return nextNumber
+    }
+
+    /// Moves bytes, waiting at most so long for something to happen.
+    func run(timeoutMilliseconds: Int) throws(ClientError) {
+        let code = unsafe tapline_transfers_run(set, Int32(timeoutMilliseconds))
+        guard code == 0 else { throw .unavailable(reason: "libcurl failed with code \(code)") }
+    }
+
+    /// An answer that has come, with its body's number.
+    mutating func nextAnswer() -> (number: Int, answer: Answer)? {
+        guard let transfer = unsafe tapline_transfers_next_done(set),
+            let index = running.firstIndex(where: { unsafe $0.transfer == transfer })
+        else { return nil }
+        // SAFETY: the bytes and the text live as long as the transfer and are copied here.
+        var length = 0
+        let bytes = unsafe tapline_transfer_answer(transfer, &length)
+        let answer = unsafe Answer(
+            status: tapline_transfer_status(transfer),
+            retryAfterSeconds: tapline_transfer_retry_after(transfer),
+            bytes: Array(UnsafeBufferPointer(start: bytes, count: length)),
+            transportError: lowerCaseFirst(String(cString: tapline_transfer_error(transfer))))
+        unsafe tapline_transfer_free(transfer)
+        let number = running.remove(at: index).number
+        return (number, answer)
+    }
+}
+
+private func withOptionalCString<R>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
+    guard let text else { return body(nil) }
+    return unsafe text.withCString { unsafe body($0) }
+}
+
+private func lowerCaseFirst(_ text: String) -> String {
+    text.prefix(1).lowercased() + text.dropFirst()
+}
+
+/// Where bodies go, and with which key.
+package struct Target: Equatable, Sendable {
+    /// The whole URL.
+    package let url: String
+    /// The header's value.
+    package let authorization: String?
+    /// Whether it is this machine, which no proxy stands before.
+    package let isLocal: Bool
+
+    /// Completes a base URL: `http://host:8080` means its `/v1/events`.
+    package init(url: String, key: String?) throws(ClientError) {
+        let lower = url.lowercased()
+        guard let scheme = ["http://", "https://"].first(where: lower.hasPrefix),
+            lower.count > scheme.count,
+            !url.unicodeScalars.contains(where: { $0.value <= 0x20 || $0.value == 0x7F })
+        else { throw .badURL(url) }
+        let rest = lower.dropFirst(scheme.count)
+        let authority = rest.prefix { !"/?#".contains($0) }
+        let path = rest.dropFirst(authority.count)
+        guard !authority.isEmpty, !path.contains("#") else { throw .badURL(url) }
+        if path.isEmpty || path == "/" {
+            self.url = url.prefix(scheme.count + authority.count) + "/v1/events"
+        } else {
+            self.url = url
+        }
+        authorization = key.map { "Bearer \($0)" }
+        let host = authority.split(separator: "@").last ?? ""
+        isLocal =
+            host.hasPrefix("127.") || host.hasPrefix("[::1]") || host == "localhost"
+            || host.hasPrefix("localhost:")
+    }
+}

@@ -1,0 +1,1 @@
+exitTapline(Array(CommandLine.arguments.dropFirst()))

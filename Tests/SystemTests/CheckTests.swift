@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// `tapline check` can fail.
+    @Suite struct CheckTests {
+        static let terms = [
+            "stored", "duplicate", "conflict", "rejected", "dead_lettered", "spooled",
+        ]
+
+        @Test func theBooksBalanceUntilAnEventIsTakenAway() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            let click = App.click("m0", #","event_uid":"U","campaign_id":"one""#)
+            try app.store([
+                click, click, App.click("m0", #","event_uid":"U","campaign_id":"two""#), "{}",
+                App.click("m1"),
+            ])
+            try cluster.stop(.fast)
+            #expect(try app.post(App.click("m2")).status == 200)
+            try cluster.start()
+            for _ in 0..<2 {
+                try daemon.waitUntilLoaded()
+                let (exit, books) = try daemon.check()
+                #expect(exit == .code(0) && books["balanced"] == .bool(true), "\(books)")
+                #expect(books["received"] == .int(6))
+                #expect(Self.terms.map { books[$0].int } == [3, 1, 1, 1, 0, 0], "\(books)")
+                // Without the daemon the same.
+                #expect(try daemon.stop() == .code(0))
+                #expect(try daemon.check().exit == .code(0))
+                try daemon.start()
+            }
+            for table in ["event", "conflict"] {
+                let sql = try daemon.sql()
+                try sql.rows(
+                    "CREATE TABLE kept AS SELECT * FROM tapline.\(table) WHERE app = '\(app.name)'")
+                try sql.rows("DELETE FROM tapline.\(table) WHERE app = '\(app.name)'")
+                let (exit, books) = try daemon.check()
+                #expect(exit == .code(1) && books["balanced"] == .bool(false), "\(books)")
+                try sql.rows("INSERT INTO tapline.\(table) SELECT * FROM kept; DROP TABLE kept")
+                #expect(try daemon.check().exit == .code(0))
+            }
+            let table = try Tapline.run(["check"] + daemon.store)
+            #expect(
+                table.isSuccess
+                    && Self.terms.allSatisfy { term in
+                        table.output.contains(term)
+                            || table.output.contains(term.replacing("_", with: " "))
+                    }, "\(table)")
+        }
+
+        @Test func aSpoolRecordThatCannotBeReadIsCountedAndFailsTheCheck() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            for index in 0..<3 {
+                let (text, _) = SpoolFaultTests.bulk("q\(index)")
+                #expect(try app.post(text).status == 200)
+            }
+            try daemon.kill()
+            // Half of the middle record is overwritten.
+            let files = try Tapline.tool(["find", daemon.directory + "/spool", "-size", "+32k"])
+            let file = try #require(files.split(separator: "\n").first.map(String.init))
+            let handle = try #require(FileHandle(forUpdatingAtPath: file))
+            let used = try #require(try handle.readToEnd()?.lastIndex { $0 != 0 })
+            try handle.seek(toOffset: UInt64(used / 2))
+            try handle.write(contentsOf: Data(repeating: 0x2A, count: 64))
+            try handle.close()
+            try cluster.start()
+            try daemon.start()
+            try app.store([App.click("after")])
+            #expect(try app.count() == 101, "the other two and the new one")
+            let (exit, books) = try daemon.check()
+            #expect(exit == .code(1) && books["balanced"] == .bool(false), "\(books)")
+            #expect(books["quarantined"].int ?? 0 > 0, "\(books)")
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// The database goes away and comes back: acknowledgements go on, nothing is lost.
+    @Suite struct DatabaseFaultTests {
+        @Test func eventsAreTakenWhileTheDatabaseIsDownAndStoredAfterwards() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            let oracle = Oracle(daemon, key: app.key, seed: 3)
+            oracle.start()
+            defer { oracle.abandon() }
+            let faults: [() throws -> Void] = [
+                { try cluster.stop(.fast) }, { try cluster.stop(.immediate) },
+                { try cluster.kill() },
+            ]
+            for fault in faults {
+                try oracle.waitForMore(300)
+                try fault()
+                try oracle.waitForMore(1000)
+                #expect(try daemon.get("/readyz").status == 200)
+                try until("the daemon notices") {
+                    try daemon.metric("tapline_database_up") == 0 ? true : nil
+                }
+                #expect(try daemon.metric("tapline_events_spooled") > 0)
+                try cluster.start()
+            }
+            try CrashTests.verify(oracle, app)
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        @Test func aDaemonStartedWithoutItsDatabaseStillTakesEvents() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            try app.store([App.click("before")])
+            #expect(try daemon.stop() == .code(0))
+            try cluster.stop(.fast)
+            try daemon.start()
+            #expect(try app.post(App.click("during")).status == 200)
+            try StatusTests.expectRefusal(
+                try app.post(App.click("during"), query: "?ack=stored"), 503)
+            // A stop without the database keeps what is spooled.
+            #expect(try daemon.stop() == .code(0))
+            try cluster.start()
+            try daemon.start()
+            try app.store([App.click("after")])
+            #expect(
+                try app.stored("message_uid").map { $0[0] } == ["after", "before", "during"])
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        @Test func theEmbeddedDatabaseIsStartedAgainWhenItIsKilled() throws {
+            let daemon = try Daemon().start()
+            let app = try App(daemon)
+            let oracle = Oracle(daemon, key: app.key, seed: 4)
+            oracle.start()
+            defer { oracle.abandon() }
+            for _ in 0..<2 {
+                try oracle.waitForMore(300)
+                let postmaster = try daemon.postmaster()
+                kill(postmaster, SIGKILL)
+                try oracle.waitForMore(300)
+                try until("another postmaster runs", seconds: 60) {
+                    try daemon.postmaster() != postmaster && (try? daemon.sql()) != nil ? true : nil
+                }
+            }
+            try CrashTests.verify(oracle, app)
+            #expect(try daemon.stop() == .code(0))
+            // It ends with its daemon.
+            #expect((try? daemon.postmaster()) == nil)
+        }
+
+        @Test func aCommitWhoseAnswerIsLostIsNeitherRepeatedNorForgotten() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            try app.store([App.click("before")])
+            let sql = try SQL(cluster.conninfo() + " options='-c synchronous_commit=off'")
+            // A commit now waits for a standby that there is not, after it has taken effect.
+            try sql.rows("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            try sql.rows("SELECT pg_reload_conf()")
+            for index in 0..<10 {
+                #expect(try app.post(App.click("m\(index)")).status == 200)
+            }
+            try until("the loader waits in its commit") {
+                let count = try sql.int(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                        + "WHERE wait_event = 'SyncRep' AND application_name LIKE '%load%'")
+                return count > 0 ? true : nil
+            }
+            try sql.rows("ALTER SYSTEM RESET synchronous_standby_names")
+            try sql.rows("SELECT pg_reload_conf()")
+            #expect(try app.storedCount() == 11)
+            let (exit, books) = try daemon.check()
+            #expect(exit == .code(0) && books["duplicate"] == .int(0), "\(books)")
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        @Test func terminatedAndBlockedSessionsLoseNothing() throws {
+            let daemon = try Daemon(database: try Shared.daemon.conninfo).start()
+            let app = try App(daemon)
+            let oracle = Oracle(daemon, key: app.key, seed: 5)
+            oracle.start()
+            defer { oracle.abandon() }
+            let sql = try daemon.sql()
+            for _ in 0..<20 {
+                try oracle.waitForMore(50)
+                try sql.rows(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        + "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+            }
+            try sql.rows("BEGIN; LOCK TABLE tapline.event IN ACCESS EXCLUSIVE MODE")
+            try oracle.waitForMore(1000)
+            try sql.rows("COMMIT")
+            try oracle.stop()
+            try daemon.waitUntilLoaded()
+            try oracle.verify(sql, app: app.name)
+            #expect(try sql.int("SELECT count(*) FROM tapline.dead_letter") == 0)
+            #expect(try daemon.stop() == .code(0))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// Law 2: however often, whenever, on whatever way an event comes, it is stored once.
+    @Suite struct DedupeTests {
+        // S08
+        @Test func equalLinesOfOneBodyAreStoredOnce() throws {
+            let app = try Shared.app()
+            var lines = (0..<950).map { App.click("m\($0)") }
+            for index in 0..<50 { lines.insert(App.click("m\(index * 7)"), at: index * 19) }
+            let json = try app.store(lines)
+            #expect(json["accepted"] == .int(950) && json["duplicates"] == .int(50))
+            let states = try app.store([
+                #"{"type":"consumed","message_uid":"n","device_id":"d"}"#, App.click("n"),
+                #"{"type":"consumed","message_uid":"n","device_id":"d","occurred_at":1}"#,
+            ])
+            #expect(states["accepted"] == .int(2) && states["duplicates"] == .int(1))
+            #expect(Set(try app.stored("message_uid, type")).count == 952)
+            #expect(try app.count() == 952)
+        }
+
+        // S09
+        @Test func oneKnownEventCostsItsFreshNeighboursNothing() throws {
+            let daemon = try Daemon(database: try Shared.daemon.conninfo).start()
+            let app = try App(daemon)
+            try app.store((0..<1000).map { App.click("m\($0)") })
+            for round in 1...2 {
+                let fresh = (0..<999).map { App.click("r\(round)-\($0)") }
+                let json = try app.store([App.click("m500")] + fresh)
+                #expect(json["accepted"] == .int(999) && json["duplicates"] == .int(1))
+                if round == 1 {
+                    #expect(try daemon.stop() == .code(0))
+                    try daemon.start()
+                }
+            }
+            #expect(!daemon.log.contains("ERROR") && !daemon.log.contains("WARN"), "\(daemon.log)")
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        @Test func theSameBodyInParallelIsStoredOnce() throws {
+            let shared = try Shared.daemon
+            let other = try Daemon(database: shared.conninfo).start()
+            let app = try App(shared)
+            // Both daemons have to know the key before the race.
+            #expect(try other.send(.events("", key: app.key)).status == 200)
+            let lines = (0..<500).map { App.click("m\($0)") }
+            let answers = Answers()
+            DispatchQueue.concurrentPerform(iterations: 8) { number in
+                let body = (number % 2 == 0 ? lines : lines.reversed()).joined(separator: "\n")
+                let daemon = number % 4 < 2 ? shared : other
+                answers.add {
+                    try daemon.send(.events(body, key: app.key, query: "?ack=stored"))
+                }
+            }
+            #expect(answers.statuses == [Int](repeating: 200, count: 8))
+            let sums = ["accepted", "duplicates"].map { name in
+                answers.bodies.reduce(0) { $0 + ($1[name].int ?? 0) }
+            }
+            #expect(sums == [500, 3500])
+            #expect(try app.count() == 500)
+            #expect(try other.stop() == .code(0))
+        }
+
+        // S10
+        @Test func twoDaemonsUnderTheSameLoadStoreEachEventOnce() throws {
+            let shared = try Shared.daemon
+            let other = try Daemon(
+                database: shared.conninfo, settings: ["load.batch_age_ms": "20"]
+            ).start()
+            let app = try App(shared)
+            // The same seed: both are sent the same events, at about the same time.
+            let first = Oracle(shared, key: app.key, seed: 10)
+            let second = Oracle(other, key: app.key, seed: 10)
+            for oracle in [first, second] { oracle.start(connections: 4) }
+            defer { for oracle in [first, second] { oracle.abandon() } }
+            try first.waitForMore(5000)
+            try second.waitForMore(5000)
+            for oracle in [first, second] { try oracle.stop() }
+            for daemon in [shared, other] { try daemon.waitUntilLoaded() }
+            try first.verify(try shared.sql(), app: app.name, with: second)
+            try second.verify(try shared.sql(), app: app.name, with: first)
+            #expect(try other.metric("tapline_events_duplicate_total") > 0)
+            #expect(try other.stop() == .code(0))
+        }
+
+        // S24
+        @Test func theFirstOfTwoDifferentEventsWithOneIdStays() throws {
+            let app = try Shared.app()
+            let first = App.click("m", #","event_uid":"U","campaign_id":"one""#)
+            let second = App.click("m", #","event_uid":"U","campaign_id":"two""#)
+            let third = App.click("m", #","event_uid":"U","properties":{"a":1}"#)
+            let another =
+                #"{"type":"inbox_open","message_uid":"m","device_id":"B","event_uid":"U"}"#
+            #expect(try app.store([first])["accepted"] == .int(1))
+            for _ in 0..<3 {
+                let json = try app.store([second, another, third])
+                #expect(json["conflicts"] == .int(1), "absent against present is a duplicate")
+            }
+            let sql = try app.daemon.sql()
+            let conflicts = try sql.rows(
+                "SELECT times, body::jsonb->>'campaign_id' FROM tapline.conflict "
+                    + "WHERE app = '\(app.name)'")
+            #expect(conflicts == [["3", "two"]])
+            #expect(try app.stored("device_id, campaign_id") == [["B", nil], ["d", "one"]])
+        }
+
+        @Test(arguments: [false, true]) func differentPropertiesUnderOneEventUIDAreAConflict(
+            areEqual: Bool
+        ) throws {
+            let app = try Shared.app()
+            let properties = areEqual ? #"{ "b" : [1, 2], "a":"\u0041" }"# : #"{"a":"A","b":[2,1]}"#
+            try app.store([App.click("m", #","event_uid":"U","properties":{"a":"A","b":[1,2]}"#)])
+            let again = App.click("m", #","event_uid":"U","properties":\#(properties)"#)
+            let json = try app.store([again])
+            #expect(json[areEqual ? "duplicates" : "conflicts"] == .int(1))
+        }
+
+        @Test func aRestampedRetryIsADuplicateAndAnotherTapIsNot() throws {
+            let app = try Shared.app()
+            try app.store([App.click("m", #","event_uid":"1","occurred_at":1700000000"#)])
+            let json = try app.store([
+                App.click("m", #","event_uid":"1","occurred_at":1700000099,"sent_at":1700000100"#),
+                App.click("m", #","event_uid":"2""#),
+                #"{"type":"CLICK","message_uid":"m","device_id":"d","insert_id":"1"}"#,
+            ])
+            #expect(json["accepted"] == .int(1) && json["duplicates"] == .int(2))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import Glibc
+
+/// A PostgreSQL of the test's own, which it can stop and kill.
+final class Cluster {
+    private static let programs: String = {
+        if let path = ProcessInfo.processInfo.environment["TAPLINE_POSTGRES_BIN"] { return path }
+        let root = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+        let newest = versions.max { (Int($0) ?? 0) < (Int($1) ?? 0) }
+        return "\(root)/\(newest ?? "15")/bin"
+    }()
+
+    private let home = TemporaryDirectory()
+    private var data: String { home.path + "/data" }
+
+    /// Creates and starts it.
+    init() throws {
+        if geteuid() == 0 { try Tapline.tool(["chown", "postgres", home.path]) }
+        let options = ["--auth=trust", "--username=tapline", "--no-sync", "--locale=C"]
+        try Self.run(["initdb", "-D", data, "--encoding=UTF8"] + options)
+        try start()
+        try SQL(conninfo("postgres")).rows("CREATE DATABASE tapline")
+    }
+
+    deinit { try? stop(.immediate) }
+
+    func conninfo(_ database: String = "tapline") -> String {
+        "host=\(home.path) port=5432 user=tapline dbname=\(database)"
+    }
+
+    func start() throws {
+        let options = "-k \(home.path) -c listen_addresses= -c fsync=off -c max_connections=50"
+        try Self.run(["pg_ctl", "-D", data, "-o", options, "-l", home.path + "/log", "-w", "start"])
+    }
+
+    enum Mode: String { case fast, immediate }
+
+    func stop(_ mode: Mode) throws {
+        try Self.run(["pg_ctl", "-D", data, "-m", mode.rawValue, "-w", "stop"])
+    }
+
+    /// `kill -9` of the postmaster; its children notice and end.
+    func kill() throws {
+        let text = try String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8)
+        guard let pid = text.split(separator: "\n").first.flatMap({ pid_t($0) }) else {
+            throw Failure("postmaster.pid: \(text)")
+        }
+        _ = Glibc.kill(pid, SIGKILL)
+        try until("the postmaster has ended") { Glibc.kill(pid, 0) != 0 ? true : nil }
+    }
+
+    private static func run(_ arguments: [String]) throws {
+        let command = ["\(programs)/\(arguments[0])"] + arguments.dropFirst()
+        let user = geteuid() == 0 ? ["runuser", "-u", "postgres", "--"] : []
+        try Tapline.tool(user + command)
+    }
+}

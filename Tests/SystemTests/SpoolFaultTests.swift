@@ -1,0 +1,176 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// The spool is full, its disk is full, or it is not the one that it was.
+    @Suite struct SpoolFaultTests {
+        /// A body of about 60 KiB of events that compress badly.
+        static func bulk(_ name: String) -> (text: String, count: Int) {
+            var random = Random(seed: UInt64(name.utf8.reduce(0) { $0 * 31 + Int($1) }))
+            let lines = (0..<50).map { index in
+                let noise = (0..<60).map { _ in String(random.next(), radix: 36) }.joined()
+                return App.click("\(name)-\(index)", #","properties":{"noise":"\#(noise)"}"#)
+            }
+            return (lines.joined(separator: "\n"), lines.count)
+        }
+
+        /// Posts bodies until one is refused.
+        ///
+        /// - Returns: How many events were acknowledged before, and the refusal.
+        static func fill(_ app: App, _ name: String) throws -> (count: Int, refusal: Answer) {
+            var acknowledged = 0
+            for index in 0..<500 {
+                let (text, count) = bulk("\(name)\(index)")
+                let answer = try app.post(text)
+                guard answer.status == 200 else { return (acknowledged, answer) }
+                acknowledged += count
+            }
+            throw Failure("never full")
+        }
+
+        @Test func aSpoolAtItsLimitRefusesUntilItIsLoaded() throws {
+            let cluster = try Cluster()
+            let settings = ["spool.bytes_max": "1MiB", "spool.segment_bytes_max": "256KiB"]
+            let daemon = try Daemon(database: cluster.conninfo(), settings: settings).start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            let (count, refusal) = try Self.fill(app, "full")
+            try StatusTests.expectRefusal(refusal, 503)
+            #expect(count > 0)
+            #expect(try daemon.get("/metrics").status == 200)
+            #expect(try daemon.get("/healthz").status == 200)
+            #expect(try daemon.get("/readyz").status == 503)
+            try cluster.start()
+            #expect(try app.storedCount() == count)
+            #expect(try app.post(App.click("after")).status == 200)
+            #expect(try app.storedCount() == count + 1)
+            #expect(try daemon.check().exit == .code(0))
+        }
+
+        /// Whether this machine lets us mount a small file system.
+        static let canMount: Bool = {
+            let directory = TemporaryDirectory()
+            guard (try? mount(directory.path, megabytes: 1)) != nil else { return false }
+            _ = try? Tapline.tool(["umount", directory.path])
+            return true
+        }()
+
+        static func mount(_ path: String, megabytes: Int) throws {
+            let options = ["-t", "tmpfs", "-o", "size=\(megabytes)m"]
+            try Tapline.tool(["mount"] + options + ["tapline-test", path])
+        }
+
+        @Test(.enabled(if: canMount)) func aFullDiskIsNeverAcknowledgedAndPasses() throws {
+            let disk = TemporaryDirectory()
+            try Self.mount(disk.path, megabytes: 4)
+            defer { _ = try? Tapline.tool(["umount", "-l", disk.path]) }
+            let cluster = try Cluster()
+            let directory = disk.path + "/d"
+            let settings = ["spool.segment_bytes_max": "256KiB"]
+            let daemon = try Daemon(
+                directory: directory, database: cluster.conninfo(), settings: settings)
+            try daemon.start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            let ballast = try disk.file("ballast", [UInt8](repeating: 1, count: 2 << 20))
+            let (count, refusal) = try Self.fill(app, "disk")
+            #expect([503, 507].contains(refusal.status), "\(refusal.text)")
+            try StatusTests.expectRefusal(refusal, refusal.status)
+            #expect(try daemon.get("/metrics").status == 200)
+            // A kill and a start on the full disk change nothing.
+            try daemon.kill()
+            try daemon.spawn()
+            try until("the daemon is alive") {
+                try daemon.get("/healthz").status == 200 ? true : nil
+            }
+            #expect(try app.post(Self.bulk("full").text).status >= 500)
+            try FileManager.default.removeItem(atPath: ballast)
+            try until("events are taken again") {
+                try app.post(App.click("after")).status == 200 ? true : nil
+            }
+            try cluster.start()
+            #expect(try app.storedCount() == count + 1)
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        // MARK: A checkpoint that is not of this spool
+
+        @Test func aCopiedSpoolIsLoadedByOneDaemonOnlyAndLosesNothing() throws {
+            let cluster = try Cluster()
+            let first = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(first)
+            try app.store([App.click("shared")])
+            #expect(try first.stop() == .code(0))
+            let second = try Daemon(database: cluster.conninfo())
+            try Tapline.tool(["cp", "-a", first.directory, second.directory])
+            try first.start()
+            try app.store([App.click("first")])
+            try second.start()
+            #expect(try second.send(.events(App.click("second"), key: app.key)).status == 200)
+            try until("the second daemon complains") {
+                second.log.contains("ERROR") ? true : nil
+            }
+            #expect(try second.metric("tapline_events_spooled") >= 1)
+            try app.store([App.click("first2")])
+            #expect(try first.stop() == .code(0))
+            // Now nobody else has the checkpoint; what it says is not of the second's spool.
+            let stored = try until("the second daemon loads", seconds: 60) {
+                let uids = try app.stored("message_uid").compactMap { $0[0] }
+                return uids.count == 4 ? uids : nil
+            }
+            #expect(stored == ["first", "first2", "second", "shared"])
+            try second.waitUntilLoaded()
+            #expect(try second.check().exit == .code(0))
+            try first.start()
+            #expect(try first.send(.events(App.click("last"), key: app.key)).status == 200)
+            try first.waitUntilLoaded()
+            #expect(try app.count() == 5)
+        }
+
+        @Test func aSpoolBehindItsCheckpointIsLoadedFromItsOldestRecord() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            try app.store((0..<10).map { App.click("a\($0)") })
+            #expect(try daemon.stop() == .code(0))
+            let copy = TemporaryDirectory()
+            try Tapline.tool(["cp", "-a", daemon.directory, copy.path + "/d"])
+            try daemon.start()
+            try app.store((0..<10).map { App.click("b\($0)") })
+            #expect(try daemon.stop() == .code(0))
+            // The machine is set back to its snapshot; the database is not.
+            let old = try Daemon(directory: copy.path + "/d", database: cluster.conninfo()).start()
+            for index in 0..<10 {
+                let answer = try old.send(.events(App.click("c\(index)"), key: app.key))
+                #expect(answer.status == 200)
+            }
+            try old.waitUntilLoaded()
+            #expect(try old.sql().int("SELECT count(*) FROM tapline.event") == 30)
+            #expect(old.log.contains("ERROR"), "it says that something is wrong")
+            #expect(try old.stop() == .code(0))
+        }
+
+        @Test func aRestoredDatabaseSkipsNothingThatIsStillInTheSpool() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            try app.store((0..<10).map { App.click("a\($0)") })
+            #expect(try daemon.stop() == .code(0))
+            let admin = try SQL(cluster.conninfo("postgres"))
+            try admin.rows("CREATE DATABASE backup TEMPLATE tapline")
+            try daemon.start()
+            try app.store((0..<10).map { App.click("b\($0)") })
+            #expect(try daemon.stop() == .code(0))
+            try admin.rows("DROP DATABASE tapline WITH (FORCE)")
+            try admin.rows("ALTER DATABASE backup RENAME TO tapline")
+            try daemon.start()
+            try app.store((0..<10).map { App.click("c\($0)") })
+            #expect(try app.storedCount() == 30)
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+    }
+}

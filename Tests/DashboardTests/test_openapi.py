@@ -1,0 +1,116 @@
+"""docs/openapi.yaml says what the service does, and nothing else."""
+
+import gzip
+import json
+import re
+import unittest
+
+from harness import ROOT, Tapline, request
+
+# Answers that need a slow client, a rate, a full disk or a full spool; other tests make them.
+ELSEWHERE = {"408", "429", "503", "507"}
+GOOD = b'{"type":"clicked","message_uid":"openapi","device_id":"d"}\n'
+
+
+def documented():
+    """The paths of the document: path -> method -> statuses. Reads the two-space layout it has."""
+    paths, path, method = {}, None, None
+    for line in (ROOT / "docs/openapi.yaml").read_text().splitlines():
+        if re.match(r"\S", line):
+            inside = line == "paths:"
+        elif not inside:
+            continue
+        elif match := re.fullmatch(r"  (/\S*):", line):
+            path = paths.setdefault(match[1], {})
+        elif match := re.fullmatch(r"    ([a-z]+):", line):
+            method = path.setdefault(match[1].upper(), set())
+        elif match := re.fullmatch(r'        "(\d{3})":', line):
+            method.add(match[1])
+    return paths
+
+
+class Document(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tapline = Tapline()
+        cls.addClassCleanup(cls.tapline.stop)
+        cls.paths = documented()
+        cls.key = cls.tapline.key("openapi")
+
+    def ask(self, path, method="GET", key=None, body=None, **headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        return request(self.tapline.url + path, method, headers, body)
+
+    def test_every_path_takes_the_documented_methods_alone(self):
+        self.assertIn("/v1/events", self.paths)
+        for path, methods in self.paths.items():
+            path = re.sub(r"\{.*?\}", "x", path)
+            for method in ("GET", "POST", "PUT", "DELETE", "PATCH"):
+                status, headers, _ = self.ask(path, method)
+                with self.subTest(path=path, method=method):
+                    self.assertNotEqual(status, 404)
+                    if method in methods:
+                        self.assertNotEqual(status, 405)
+                    else:
+                        self.assertEqual(status, 405)
+                        allowed = set(re.findall(r"\w+", headers["Allow"])) - {"HEAD"}
+                        self.assertEqual(allowed, set(methods))
+
+    def test_every_path_of_the_product_that_answers_is_documented(self):
+        for path in ("/", "/v1/reports/campaigns", "/v1/tail", "/v1", "/version"):
+            if path not in self.paths:
+                self.assertEqual(self.ask(path)[0], 404, path)
+
+    def test_every_status_of_events_is_documented_and_comes(self):
+        ndjson = {"Content_Type": "application/x-ndjson"}
+        wrong = self.tapline.key("openapi", role="read")
+        revoked = self.tapline.key("openapi")
+        self.tapline.command("key", "revoke", revoked)
+        many = GOOD * 10_001
+        answers = [
+            (200, self.ask("/v1/events", "POST", self.key, GOOD + b"{}\n", **ndjson)),
+            (200, self.ask("/v1/events?ack=stored", "POST", self.key, GOOD, **ndjson)),
+            (200, self.ask(
+                "/v1/events", "POST", self.key, gzip.compress(GOOD), Content_Encoding="gzip",
+                **ndjson)),
+            (400, self.ask(
+                "/v1/events", "POST", self.key, gzip.compress(GOOD)[:-1],
+                Content_Encoding="gzip", **ndjson)),
+            (400, self.ask("/v1/events?strict=1", "POST", self.key, b"{}\n", **ndjson)),
+            (400, self.ask(
+                "/v1/events", "POST", self.key, b"{", Content_Type="application/json")),
+            (401, self.ask("/v1/events", "POST", None, GOOD, **ndjson)),
+            (401, self.ask("/v1/events", "POST", "no-such-key", GOOD, **ndjson)),
+            (403, self.ask("/v1/events", "POST", wrong, GOOD, **ndjson)),
+            (403, self.ask("/v1/events", "POST", revoked, GOOD, **ndjson)),
+            (405, self.ask("/v1/events", "PUT", self.key, GOOD, **ndjson)),
+            (413, self.ask("/v1/events", "POST", self.key, many, **ndjson)),
+            (415, self.ask("/v1/events", "POST", self.key, GOOD, Content_Type="image/png")),
+            (431, self.ask("/v1/events", "POST", self.key, GOOD, X_Long="x" * 66_000, **ndjson)),
+        ]
+        for expected, (status, headers, body) in answers:
+            with self.subTest(status=expected, body=body):
+                self.assertEqual(status, expected)
+                answer = json.loads(body)
+                self.assertTrue(headers["Content-Type"].startswith("application/json"))
+                if status == 200:
+                    self.assertLessEqual({"received", "accepted", "rejected", "errors"}, set(answer))
+                else:
+                    self.assertLessEqual({"code", "message"}, set(answer["error"]))
+        came = {str(expected) for expected, _ in answers}
+        self.assertEqual(self.paths["/v1/events"]["POST"], came | ELSEWHERE)
+
+    def test_verdicts_with_ack_stored_add_up(self):
+        body = GOOD.replace(b"openapi", b"sum") * 2 + b"[]\n"
+        answer = json.loads(self.ask(
+            "/v1/events?ack=stored", "POST", self.key, body,
+            Content_Type="application/x-ndjson")[2])
+        parts = ("accepted", "duplicates", "conflicts", "dead_lettered", "rejected")
+        self.assertEqual([answer[part] for part in parts], [1, 1, 0, 0, 1])
+        self.assertEqual(answer["received"], 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

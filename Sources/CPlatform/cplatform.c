@@ -86,6 +86,9 @@ void tapline_set_thread_name(const char *name) {
 
 void tapline_limit_malloc_arenas(int count) {
     mallopt(M_ARENA_MAX, count);
+    // Bodies of a few hundred KB come and go: their pages are kept, or each would be faulted in anew.
+    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
 void tapline_random(void *bytes, size_t count) {

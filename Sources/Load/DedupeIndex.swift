@@ -65,9 +65,4 @@ final class DedupeIndex {
             body(index)
         }
     }
-
-    /// Bytes of all filters.
-    var filterBytes: Int {
-        segments.reduce(0) { $0 + ($1.filter?.bytes ?? 0) }
-    }
 }

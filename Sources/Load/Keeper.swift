@@ -153,15 +153,13 @@ package final class Keeper: Sendable {
 
     /// Brings the units up to the newest batch.
     private func fold(_ connection: borrowing PostgresConnection) throws(LoadError) {
-        var folded: Int64
-        repeat {
+        while !state.withLock({ $0.isStopping }) {
             let started = Clock.monotonic()
             let result = try connection.statement(
                 "SELECT tapline.fold_units(\(settings.foldEventsMax))")
-            folded = result.int64(0, 0) ?? 0
-            guard folded > 0 else { break }
+            guard let folded = result.int64(0, 0), folded > 0 else { return }
             foldedEvents.add(Int(folded))
             foldSeconds.observe(Double(Clock.monotonic() - started) / 1_000_000)
-        } while folded > 0 && !state.withLock({ $0.isStopping })
+        }
     }
 }

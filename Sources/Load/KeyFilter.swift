@@ -2,7 +2,7 @@ import Event
 
 /// A split-block Bloom filter over the keys of one sealed segment.
 ///
-/// It never says no to a key that was added; to another one it says yes about once in 1500 with the
+/// It never says no to a key that was added; to another one it says yes about once in 800 with the
 /// 16 bits a key used here. Layout and salts are those of the Apache Parquet format's bloom filter
 /// (https://github.com/apache/parquet-format/blob/master/BloomFilter.md): a key picks one block of
 /// 256 bits and sets one bit in each of its eight 32-bit words.
@@ -25,9 +25,6 @@ struct KeyFilter: ~Copyable, @unchecked Sendable {
     }
 
     deinit { unsafe words.deallocate() }
-
-    /// Bytes it holds.
-    var bytes: Int { Int(blocks) * 32 }
 
     /// Adds `key`.
     mutating func insert(_ key: Identity) {

@@ -38,9 +38,17 @@ final class ClusterRig {
         return Int32(String(decoding: bytes, as: UTF8.self).prefix { $0.isNumber })
     }
 
-    /// Whether a process of the server lives, by the lock that all of them inherit.
+    /// Whether a process of the server lives, by the lock that all of them inherit. A watchdog that looks, or a child of another test on its way
+    /// from fork to exec, holds it too, but only for a moment.
     var isServerAlive: Bool {
-        get throws { try FileLock.tryTake(directory + "/postgres.alive") == nil }
+        get throws {
+            let deadline = Clock.deadline(inMilliseconds: 500)
+            while try FileLock.tryTake(directory + "/postgres.alive") == nil {
+                guard Clock.monotonic() < deadline else { return true }
+                poll(nil, 0, 5)
+            }
+            return false
+        }
     }
 
     /// The process ids of the watchdogs of this directory.

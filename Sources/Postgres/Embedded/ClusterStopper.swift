@@ -27,6 +27,8 @@ struct ClusterStopper {
             }
         }
         SocketDirectory(layout: layout, user: try layout.serverUser()).removeShort()
+        // At once, even if a child that is just being started has inherited the descriptor.
+        alive.release()
     }
 
     /// Signals the postmaster, or without one whatever processes it left.

@@ -21,7 +21,7 @@ demo: build
 	$(BINARY) demo
 
 lint:
-	$(FORMAT) Package.swift Sources Tests sql
+	$(FORMAT) Package.swift Sources Tests Benchmarks sql
 
 # First every module by itself, then the release binary: real processes, faults and a PostgreSQL that
 # the tests start.

@@ -100,6 +100,14 @@ let package = Package(
                 "Load", "Ingest", "Postgres", "PostgresTesting", "Spool", "Event", "Metrics",
                 "Platform", "Schema",
             ]),
+        // Not part of `tapline`: `swift run -c release ingest-bench`.
+        .executableTarget(
+            name: "ingest-bench",
+            dependencies: [
+                "Ingest", "Event", "JSONLines", "Gzip", "Spool", "Platform", "HTTPServer",
+                "HTTPTestClient", "Metrics",
+            ],
+            path: "Benchmarks/Ingest", swiftSettings: strict),
         .testTarget(
             name: "DashboardTests",
             exclude: [

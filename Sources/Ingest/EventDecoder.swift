@@ -64,8 +64,8 @@ package struct EventDecoder: ~Copyable {
         return .accepted
     }
 
-    /// Fills `event` from the line.
-    private mutating func read(_ line: RawSpan, _ sentAtHeader: Int64?) throws(Rejection) {
+    /// Fills `event` from the line: the first half of ``decode(line:receivedAt:sentAtHeader:app:into:)``.
+    package mutating func read(_ line: RawSpan, _ sentAtHeader: Int64?) throws(Rejection) {
         guard line.byteCount <= lineBytesMax else {
             throw Rejection(.lineTooLong, actual: line.byteCount, limit: lineBytesMax)
         }

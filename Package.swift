@@ -46,7 +46,7 @@ let package = Package(
         library("Gzip", ["CIsal", "CZlib"]),
         library("Spool", ["Platform", "CPlatform"]),
         library("Metrics", ["Platform"]),
-        library("Event", ["JSONLines", "Platform", "CCrypto", "CScan"]),
+        library("Event", ["JSONLines", "Platform", "CCrypto", "CHash", "CScan"]),
         library("JSONLines", ["CScan"]),
         library("Platform", ["CPlatform"]),
         .target(
@@ -56,6 +56,7 @@ let package = Package(
 
         .target(name: "CPlatform"),
         .target(name: "CScan"),
+        .target(name: "CHash"),
         .target(name: "CSpawn"),
         .target(name: "CHTTPShim", dependencies: ["CMicrohttpd"]),
         .target(name: "CCurlShim", dependencies: ["CCurl"]),

@@ -1,9 +1,15 @@
 internal import CCrypto
+internal import CHash
 
 /// The first 128 bits of a SHA-256 (FIPS 180-4), read as two big-endian words.
 struct Digest: Equatable {
     let high: UInt64
     let low: UInt64
+
+    init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
 
     /// The digest of `bytes`.
     ///
@@ -36,6 +42,42 @@ struct Digest: Equatable {
         // After whole blocks the state is the digest.
         high = UInt64(context.h.0) &<< 32 | UInt64(context.h.1)
         low = UInt64(context.h.2) &<< 32 | UInt64(context.h.3)
+    }
+
+    /// The digests of three texts that have their padding already; of an empty one it means nothing.
+    ///
+    /// All those of an event at once take half of the time of one after the other.
+    static func three(
+        _ first: RawSpan, _ second: RawSpan, _ third: RawSpan
+    ) -> (Digest, Digest, Digest) {
+        var words: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
+        let isDone = unsafe first.withUnsafeBytes { first in
+            unsafe second.withUnsafeBytes { second in
+                unsafe third.withUnsafeBytes { third in
+                    unsafe withUnsafeMutableBytes(of: &words) { words in
+                        // SAFETY: the texts are only read, and six words are what it writes.
+                        unsafe tapline_sha256_three(
+                            text(first), text(second), text(third),
+                            words.baseAddress!.assumingMemoryBound(to: UInt64.self))
+                    }
+                }
+            }
+        }
+        guard isDone else {
+            return (
+                Digest(paddedBlocks: first), Digest(paddedBlocks: second),
+                Digest(paddedBlocks: third)
+            )
+        }
+        return (
+            Digest(high: words.0, low: words.1), Digest(high: words.2, low: words.3),
+            Digest(high: words.4, low: words.5)
+        )
+    }
+
+    private static func text(_ bytes: UnsafeRawBufferPointer) -> tapline_text {
+        precondition(bytes.count & 63 == 0, "\(bytes.count) bytes are no whole blocks")
+        return unsafe tapline_text(bytes: bytes.baseAddress, blocks: bytes.count / 64)
     }
 }
 

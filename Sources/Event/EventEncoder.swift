@@ -22,24 +22,28 @@ package struct EventEncoder: ~Copyable {
         receivedAt: Int64, to builder: inout BodyRecord.Builder
     ) {
         let source = EventSource(line: line, scratch: scratch.rawSpan)
-        let (identity, propertiesHash) = hasher.identity(of: event, source, app: app)
-        let (unit, inbox) = hasher.units(of: event, source, app: app)
+        let keys = hasher.keys(of: event, source, app: app)
         let time = EventTime(
             occurredAt: event.occurredAt, sentAt: event.sentAt, receivedAt: receivedAt)
         var size = 2 + 4 * EventColumn.count + 52 + app.byteCount
-        size += Self.size(event) + (propertiesHash == nil ? 0 : 8) + (inbox == nil ? 0 : 16)
+        size += Self.size(event) + (keys.propertiesHash == nil ? 0 : 8)
+        if keys.inbox != nil { size += 16 }
         builder.appendRow(size) { row in
             row.put(Int16(EventRow.fieldCount))
-            row.field(identity.high, identity.low)
-            row.field(unit.message, unit.device)
+            row.field(keys.identity.high, keys.identity.low)
+            row.field(keys.unit.message, keys.unit.device)
             row.field(time.microseconds &- Self.postgresEpoch)
             row.field(receivedAt &- Self.postgresEpoch)
             row.field(event.type.rawValue)
             row.field(time.rule.rawValue)
-            row.field(propertiesHash)
+            row.field(keys.propertiesHash)
             row.field(app)
             Self.texts(.campaignID, .inboxMessageUID, event, source, &row)
-            if let inbox { row.field(inbox.message, inbox.device) } else { row.null() }
+            if let inbox = keys.inbox {
+                row.field(inbox.message, inbox.device)
+            } else {
+                row.null()
+            }
             Self.texts(.collapseKey, .personID, event, source, &row)
             row.field(event.occurredAt.map { $0 &- Self.postgresEpoch })
             Self.texts(.occurredRaw, .occurredRaw, event, source, &row)

@@ -38,25 +38,73 @@ package struct Unit: Hashable, Sendable {
     }
 }
 
-/// Computes identities and units; keeps its buffers and the last device.
+/// What an event is found and counted by.
+struct EventKeys {
+    let identity: Identity
+    /// The hash of the properties, under rule 1.
+    let propertiesHash: Int64?
+    let unit: Unit
+    /// The unit that the inbox message of the event would be.
+    let inbox: Unit?
+}
+
+/// Computes the keys of events; keeps its buffers and the last device.
 package struct EventHasher: ~Copyable {
     /// The rules of ``Identity``.
     private enum Rule: UInt8 { case eventUID = 1, status, content }
 
     private var input = HashInput()
+    private var messageInput = HashInput()
+    private var deviceInput = HashInput()
     private var canonical = CanonicalJSON()
     private var canonicalBytes = ByteBuffer()
+    /// Many bodies come from one device, so its hash is kept.
     private var lastDeviceInput = HashInput()
     private var lastDevice: UInt64 = 0
 
     package init() {}
 
-    /// The identity by rule 1, 2 or 3, and the hash of the properties under rule 1.
+    /// The keys by rule 1, 2 or 3.
     ///
     /// The caller has made sure that rule 3 has what it needs.
-    mutating func identity(
+    mutating func keys(
         of event: borrowing EventFields, _ source: EventSource, app: RawSpan
-    ) -> (Identity, propertiesHash: Int64?) {
+    ) -> EventKeys {
+        let propertiesHash = fillInput(of: event, source, app)
+        let message = event.texts[.messageUID]
+        let device = event.texts[.deviceID]
+        let inbox = event.texts[.inboxMessageUID]
+        messageInput.fill(message, source, app)
+        deviceInput.fill(device, source, app)
+        let isLastDevice = deviceInput.isEqual(to: lastDeviceInput)
+        if isLastDevice { deviceInput.clear() }
+        let digests = Digest.three(
+            input.rawSpan, messageInput.rawSpan, deviceInput.rawSpan)
+        if !isLastDevice, device.isPresent {
+            lastDevice = Self.nonZero(digests.2)
+            swap(&deviceInput, &lastDeviceInput)
+        }
+        let deviceHash = device.isPresent ? lastDevice : 0
+        var inboxUnit: Unit?
+        if inbox.isPresent {
+            messageInput.fill(inbox, source, app)
+            let digest = Digest(paddedBlocks: messageInput.rawSpan)
+            inboxUnit = Unit(message: Self.nonZero(digest), device: deviceHash)
+        }
+        return EventKeys(
+            identity: Identity(high: digests.0.high, low: digests.0.low),
+            propertiesHash: propertiesHash,
+            unit: Unit(
+                message: message.isPresent ? Self.nonZero(digests.1) : 0, device: deviceHash),
+            inbox: inboxUnit)
+    }
+
+    /// Puts what the identity is the hash of into `input`.
+    ///
+    /// - Returns: The hash of the properties, under rule 1.
+    private mutating func fillInput(
+        of event: borrowing EventFields, _ source: EventSource, _ app: RawSpan
+    ) -> Int64? {
         let rule: Rule =
             event.texts[.eventUID].isPresent
             ? .eventUID : event.type.isStatus ? .status : .content
@@ -96,72 +144,38 @@ package struct EventHasher: ~Copyable {
                 input.append(.absent, source)
             }
         }
-        let digest = input.digest()
-        return (Identity(high: digest.high, low: digest.low), hash)
+        input.pad()
+        return hash
     }
 
-    /// The unit of an event, and the one that its inbox message would be.
-    mutating func units(
-        of event: borrowing EventFields, _ source: EventSource, app: RawSpan
-    ) -> (Unit, inbox: Unit?) {
-        let device = deviceHash(event.texts[.deviceID], source, app)
-        let message = messageHash(event.texts[.messageUID], source, app)
-        let inbox = event.texts[.inboxMessageUID]
-        return (
-            Unit(message: message, device: device),
-            inbox.isPresent
-                ? Unit(message: messageHash(inbox, source, app), device: device) : nil
-        )
-    }
-
-    /// Puts app and text into `input`.
-    private mutating func begin(_ text: TextRange, _ source: EventSource, _ app: RawSpan) {
-        input.clear()
-        input.append(app)
-        input.append(text, source)
-    }
-
-    private mutating func messageHash(
-        _ text: TextRange, _ source: EventSource, _ app: RawSpan
-    ) -> UInt64 {
-        guard text.isPresent else { return 0 }
-        begin(text, source, app)
-        return Self.nonZero(input.digest().high)
-    }
-
-    /// Most bodies come from one device, so its hash is kept.
-    private mutating func deviceHash(
-        _ text: TextRange, _ source: EventSource, _ app: RawSpan
-    ) -> UInt64 {
-        guard text.isPresent else { return 0 }
-        begin(text, source, app)
-        if !input.isEqual(to: lastDeviceInput) {
-            lastDevice = Self.nonZero(input.digest().high)
-            swap(&input, &lastDeviceInput)
-        }
-        return lastDevice
-    }
-
-    private static func nonZero(_ hash: UInt64) -> UInt64 { hash == 0 ? 1 : hash }
+    private static func nonZero(_ digest: Digest) -> UInt64 { digest.high == 0 ? 1 : digest.high }
 }
 
 /// The text that a hash is taken of.
 struct HashInput: ~Copyable {
     private var bytes = ByteBuffer()
 
-    /// The digest of the text.
-    ///
-    /// The text is padded here and hashed by one call, which copies nothing: three quarters of the
-    /// time of leaving that to `SHA256_Final`.
-    mutating func digest() -> Digest {
+    var rawSpan: RawSpan {
+        @_lifetime(borrow self)
+        get { bytes.rawSpan }
+    }
+
+    /// Makes it whole blocks, as SHA-256 wants them.
+    mutating func pad() {
         let count = bytes.count
         bytes.append(0x80)
         bytes.append(zeros: (56 &- bytes.count) & 63)
         bytes.append(bigEndian: UInt32(truncatingIfNeeded: count &>> 29))
         bytes.append(bigEndian: UInt32(truncatingIfNeeded: count &<< 3))
-        let digest = Digest(paddedBlocks: bytes.rawSpan)
-        bytes.truncate(to: count)
-        return digest
+    }
+
+    /// Makes it app and `text`, padded; without a text nothing.
+    mutating func fill(_ text: TextRange, _ source: EventSource, _ app: RawSpan) {
+        clear()
+        guard text.isPresent else { return }
+        append(app)
+        append(text, source)
+        pad()
     }
 
     func isEqual(to other: borrowing HashInput) -> Bool {

@@ -6,14 +6,48 @@ import Testing
 struct HashTests {
     private static let text = (0..<300).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }
 
+    private static func padded(_ bytes: [UInt8]) -> [UInt8] {
+        var input = HashInput()
+        for byte in bytes { input.append(byte) }
+        input.pad()
+        return Array(0..<input.rawSpan.byteCount).map { input.rawSpan.byte(at: $0) }
+    }
+
     @Test func aDigestOfPaddedTextIsThatOfTheText() {
         for count in 0..<200 {
             let bytes = Array(Self.text.prefix(count))
-            var input = HashInput()
-            for byte in bytes { input.append(byte) }
-            #expect(input.digest() == Digest(bytes.rawSpan), "\(count) bytes")
-            #expect(input.digest() == Digest(bytes.rawSpan), "\(count) bytes again")
+            let padded = Self.padded(bytes)
+            #expect(Digest(paddedBlocks: padded.rawSpan) == Digest(bytes.rawSpan), "\(count) bytes")
         }
+    }
+
+    private static func three(_ first: [UInt8], _ second: [UInt8], _ third: [UInt8]) -> [Digest] {
+        let digests = Digest.three(first.rawSpan, second.rawSpan, third.rawSpan)
+        return [digests.0, digests.1, digests.2]
+    }
+
+    /// One to five blocks each, so that each of the texts ends first, last or with another.
+    @Test func threeDigestsAtOnceAreThoseOfEachText() {
+        let texts = (0..<5).map { Array(Self.text.suffix(30 + 64 * $0)) }
+        let padded = texts.map(Self.padded)
+        let digests = texts.map { Digest($0.rawSpan) }
+        for first in 0..<5 {
+            for second in 0..<5 {
+                for third in 0..<5 {
+                    let found = Self.three(padded[first], padded[second], padded[third])
+                    #expect(found == [digests[first], digests[second], digests[third]])
+                }
+            }
+        }
+    }
+
+    @Test func anEmptyTextAmongThreeHarmsNoOther() {
+        let bytes = Array(Self.text.prefix(100))
+        let padded = Self.padded(bytes)
+        let digest = Digest(bytes.rawSpan)
+        #expect(Self.three(padded, [], [])[0] == digest)
+        #expect(Self.three([], padded, [])[1] == digest)
+        #expect(Self.three([], [], padded)[2] == digest)
     }
 
     /// The values are stored.

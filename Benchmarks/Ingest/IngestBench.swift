@@ -113,7 +113,7 @@ struct IngestBench {
 
     /// Cutting lines and validating each: a part of `read`.
     private mutating func scan() {
-        var members: [JSONMember] = []
+        var members = GrowingTable<JSONMember>()
         for body in bodies {
             var lines = LineSplitter()
             let bytes = body.rawSpan

@@ -5,24 +5,24 @@ extension EventDecoder {
     /// The member that a field has, unless it is null.
     @inline(__always)
     private func member(_ field: EventField) -> JSONMember? {
-        let index = slots[field.rawValue]
-        guard index >= 0 else { return nil }
-        let member = members[Int(index)]
-        return member.isNull ? nil : member
+        guard present &>> UInt64(field.rawValue) & 1 == 1 else { return nil }
+        return members[Int(slots[field.rawValue])]
     }
 
     /// Keeps a member in the properties, under its own name.
     private mutating func keep(_ field: EventField) { extras.append(slots[field.rawValue]) }
 
     /// Of the spellings `first` to `last` the first that is there; the others go into the properties.
+    @inline(__always)
     private mutating func pick(_ first: EventField, _ last: EventField) -> EventField? {
-        var picked = -1
-        for raw in first.rawValue...last.rawValue {
-            let index = slots[raw]
-            guard index >= 0, !members[Int(index)].isNull else { continue }
-            if picked < 0 { picked = raw } else { extras.append(index) }
+        var found = present & ((2 &<< UInt64(last.rawValue)) &- (1 &<< UInt64(first.rawValue)))
+        guard found != 0 else { return nil }
+        let picked = found.trailingZeroBitCount
+        while case let others = found & (found &- 1), others != 0 {
+            extras.append(slots[others.trailingZeroBitCount])
+            found = others
         }
-        return picked < 0 ? nil : EventField(rawValue: picked)
+        return EventField(rawValue: picked)
     }
 
     /// The text of a string, as UTF-8.

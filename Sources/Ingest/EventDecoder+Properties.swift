@@ -11,7 +11,7 @@ extension EventDecoder {
     mutating func mergedProperties(_ object: JSONMember?, _ line: RawSpan) -> TextRange {
         let start = scratch.count
         scratch.append(Ascii.leftBrace)
-        inner.removeAll(keepingCapacity: true)
+        inner.removeAll()
         if let object {
             if !extras.isEmpty {
                 let failure = JSONObject.scan(line, object.value, into: &inner)
@@ -24,8 +24,8 @@ extension EventDecoder {
         // White space is all that an object without members has; a text without any is empty then too.
         var isFirst = object.map { isEmpty($0, line) } ?? true
         let compares = extras.count * inner.count <= Self.comparisonsMax
-        for index in extras {
-            let member = members[Int(index)]
+        for index in 0..<extras.count {
+            let member = members[Int(extras[index])]
             if !isFirst { scratch.append(Ascii.comma) }
             isFirst = false
             scratch.append(Ascii.quote)
@@ -58,7 +58,8 @@ extension EventDecoder {
 
     /// Whether the properties have a member of the same name.
     private func innerHas(_ member: JSONMember, _ line: RawSpan) -> Bool {
-        for other in inner {
+        for index in 0..<inner.count {
+            let other = inner[index]
             if member.isKeyEscaped || other.isKeyEscaped {
                 // Rare, so two small buffers do no harm.
                 var name = ByteBuffer()

@@ -17,13 +17,15 @@ package struct EventDecoder: ~Copyable {
     /// Lines so far in which a NUL or a lone surrogate became U+FFFD.
     package private(set) var sanitized = 0
 
-    /// Where the members of the line are that have a place of their own; -1 for none.
-    var slots = FixedTable<Int32>(repeating: -1, count: EventField.count)
-    var members: [JSONMember] = []
+    var members = GrowingTable<JSONMember>()
+    /// The fields that have a member which is not null, one bit each by raw value.
+    var present: UInt64 = 0
+    /// Where among the members those fields are.
+    var slots = FixedTable<Int32>(repeating: 0, count: EventField.count)
     /// Members that go into the properties.
-    var extras: [Int32] = []
+    var extras = GrowingTable<Int32>()
     /// Members of the properties, where extras have to be merged into them.
-    var inner: [JSONMember] = []
+    var inner = GrowingTable<JSONMember>()
     /// Texts that are not in the line as they are stored.
     var scratch = ByteBuffer()
     var event = EventFields()
@@ -36,7 +38,6 @@ package struct EventDecoder: ~Copyable {
     /// - Parameter lineBytesMax: A longer line is rejected unread.
     package init(lineBytesMax: Int = 65_536) {
         self.lineBytesMax = lineBytesMax
-        members.reserveCapacity(64)
     }
 
     /// Decodes one line and appends its row, or counts it as rejected.
@@ -99,15 +100,17 @@ package struct EventDecoder: ~Copyable {
 
     /// Gives each member its slot, the last of equal names, or lists it as an extra.
     private mutating func sortMembers(_ line: RawSpan) {
-        slots.fill(-1)
-        extras.removeAll(keepingCapacity: true)
+        present = 0
+        extras.removeAll()
         for index in 0..<members.count {
             let member = members[index]
-            if let field = field(of: member, line) {
-                slots[field.rawValue] = Int32(truncatingIfNeeded: index)
-            } else {
+            guard let field = field(of: member, line) else {
                 extras.append(Int32(truncatingIfNeeded: index))
+                continue
             }
+            slots[field.rawValue] = Int32(truncatingIfNeeded: index)
+            let bit: UInt64 = 1 &<< UInt64(field.rawValue)
+            if member.isNull { present &= ~bit } else { present |= bit }
         }
     }
 

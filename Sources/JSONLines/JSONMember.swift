@@ -1,5 +1,5 @@
 /// One member of an object: where its key and its value are, and what is special about them.
-public struct JSONMember: Sendable {
+public struct JSONMember: Sendable, BitwiseCopyable {
     @usableFromInline let keyStart, keyEnd, valueStart, valueEnd: UInt32
     /// The kind of the value.
     public let kind: JSONKind
@@ -7,7 +7,7 @@ public struct JSONMember: Sendable {
 
     /// One bit a property; no OptionSet, whose calls are not inlined in other modules.
     @usableFromInline
-    struct Flags: Sendable {
+    struct Flags: Sendable, BitwiseCopyable {
         @usableFromInline var bits: UInt8 = 0
     }
 
@@ -87,10 +87,10 @@ package enum JSONObject {
     ///   - members: Loses what it had and keeps its capacity; holds a prefix after a failure.
     /// - Returns: nil when all is well.
     package static func scan(
-        _ bytes: RawSpan, _ range: Range<Int>, into members: inout [JSONMember]
+        _ bytes: RawSpan, _ range: Range<Int>, into members: inout GrowingTable<JSONMember>
     ) -> Failure? {
         precondition(bytes.byteCount <= Int(UInt32.max) && range.upperBound <= bytes.byteCount)
-        members.removeAll(keepingCapacity: true)
+        members.removeAll()
         var scanner = JSONScanner(range, of: bytes)
         scanner.skipSpace(bytes)
         guard scanner.peek(bytes) == Ascii.leftBrace else {
@@ -115,7 +115,9 @@ extension JSONScanner {
 
     /// Passes over the object at `index`, the outermost one, and appends its members.
     @inline(__always)
-    fileprivate mutating func object(_ bytes: RawSpan, into members: inout [JSONMember]) -> Bool {
+    fileprivate mutating func object(
+        _ bytes: RawSpan, into members: inout GrowingTable<JSONMember>
+    ) -> Bool {
         index &+= 1
         skipSpace(bytes)
         if peek(bytes) == Ascii.rightBrace {

@@ -21,7 +21,9 @@ package enum JSONFailure: Error, Equatable, Sendable {
 }
 
 /// The kind of a JSON value.
-public enum JSONKind: UInt8, Sendable { case string, number, object, array, `true`, `false`, null }
+public enum JSONKind: UInt8, Sendable, BitwiseCopyable {
+    case string, number, object, array, `true`, `false`, null
+}
 
 /// Validates JSON values in one pass and without a stack; the bytes are passed to each call.
 ///

@@ -4,8 +4,15 @@ import Testing
 
 /// What the scanner says of one text.
 func scan(_ text: [UInt8]) -> JSONObject.Failure? {
-    var members: [JSONMember] = []
+    var members = GrowingTable<JSONMember>()
     return JSONObject.scan(text.rawSpan, 0..<text.count, into: &members)
+}
+
+/// The members of a good text.
+func listed(_ text: [UInt8]) -> [JSONMember] {
+    var members = GrowingTable<JSONMember>(capacity: 1)
+    #expect(JSONObject.scan(text.rawSpan, 0..<text.count, into: &members) == nil)
+    return (0..<members.count).map { members[$0] }
 }
 
 func scan(_ text: String) -> JSONObject.Failure? { scan(Array(text.utf8)) }
@@ -90,8 +97,7 @@ struct JSONObjectTests {
     @Test func membersAreListedInOrderWithTheirTexts() {
         let text = Array(
             "{ \"a\" : \"x\\n\" ,\"\\u0062\":-12,\"c\":1.5,\"d\":[1,{}] , \"e\":null}".utf8)
-        var members: [JSONMember] = []
-        #expect(JSONObject.scan(text.rawSpan, 0..<text.count, into: &members) == nil)
+        let members = listed(text)
         func string(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
         #expect(members.map { string($0.key) } == ["a", "\\u0062", "c", "d", "e"])
         #expect(
@@ -109,8 +115,7 @@ struct JSONObjectTests {
             """
             {"ok":"\\ud83d\\ude00","nul":"a\\u0000","k\\ud800":1,"deep":[{"a":"\\ude00\\ud83d"}],"z":"\\uD83Dx"}
             """.utf8)
-        var members: [JSONMember] = []
-        #expect(JSONObject.scan(text.rawSpan, 0..<text.count, into: &members) == nil)
+        let members = listed(text)
         #expect(
             members.map(\.isValueRefused) == [false, true, false, true, true])
         #expect(

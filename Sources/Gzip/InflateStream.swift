@@ -25,8 +25,8 @@ package struct InflateStream: ~Copyable {
     /// The members that were read whole, with a good checksum.
     package private(set) var memberCount = 0
 
-    // Room asked of the output for one call.
-    private static let spaceBytes = 64 * 1024
+    // The least room for one call. ISA-L copies 32 KiB at the end of each, so it is given all there is.
+    private static let spaceBytesMin = 64 * 1024
     private var state = State.memberStart
     private var header = MemberHeader()
     // SAFETY: allocated in `init`, freed in `deinit`, and never leaves this file.
@@ -120,7 +120,8 @@ package struct InflateStream: ~Copyable {
         while true {
             // One byte over the limit is asked for, so that a body of exactly the limit can still
             // reach its trailer and a longer one shows itself.
-            let space = min(Self.spaceBytes, limit - inflatedCount + 1)
+            let room = max(Self.spaceBytesMin, output.capacity - output.count)
+            let space = min(room, limit - inflatedCount + 1, 1 << 30)
             let offered = unsafe isal.pointee.avail_in
             let (status, produced) = inflateOnce(space: space, into: &output)
             guard inflatedCount + produced <= limit else { throw .tooLarge(limit: limit) }

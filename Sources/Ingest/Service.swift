@@ -35,6 +35,7 @@ package final class IngestService: HTTPHandler {
     let keys: any KeyStore
     let storedWaiter: (any StoredWaiter)?
     let parser: BodyParser
+    let buffers = BodyBuffers()
     private let rates: ServiceRates
     /// What the service counts.
     package let metrics: ServiceMetrics

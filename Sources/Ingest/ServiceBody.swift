@@ -48,6 +48,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     private func take(_ piece: Span<UInt8>) throws(ServiceRefusal) {
         let settings = service.settings
+        if bytes.capacity == 0 { bytes = service.buffers.take() }
         if head.isGzip {
             do throws(GzipError) {
                 try inflater?.push(piece, into: &bytes)
@@ -93,9 +94,11 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         }
         var body: [UInt8] = []
         swap(&body, &bytes)
-        return try service.parser.parse(
+        let parsed = try service.parser.parse(
             body, format: head.format, app: app, receivedAt: exchange.receivedAt,
             sentAt: head.sentAt)
+        service.buffers.give(body)
+        return parsed
     }
 
     private func store(_ body: ParsedBody) throws(ServiceRefusal) {

@@ -89,11 +89,12 @@ let package = Package(
             name: "postgres-watchdog-for-tests", dependencies: ["Postgres"],
             path: "Tests/PostgresWatchdog", swiftSettings: strict),
         tests("PostgresTests", ["Postgres", "PostgresTesting", "Platform", "CSpawn"]),
+        .target(name: "CAllocationCount", path: "Tests/CAllocationCount"),
         tests(
             "IngestTests",
             [
                 "Ingest", "Event", "JSONLines", "Gzip", "Spool", "Platform", "HTTPServer",
-                "HTTPTestClient", "Metrics",
+                "HTTPTestClient", "Metrics", "CAllocationCount",
             ]),
         tests(
             "LoadTests",

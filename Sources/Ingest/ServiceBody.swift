@@ -97,7 +97,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         let parsed = try service.parser.parse(
             body, format: head.format, app: app, receivedAt: exchange.receivedAt,
             sentAt: head.sentAt)
-        service.buffers.give(body)
+        service.buffers.give(consume body)
         return parsed
     }
 

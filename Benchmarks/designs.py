@@ -7,92 +7,76 @@
   probe     probe the existing keys by that index, then COPY the new rows
   staged    COPY into a staging table, then INSERT … ORDER BY key ON CONFLICT DO NOTHING
 
-Each variant stores the same 500 000 rows in transactions of 50 000; `tapline` includes its index.
+Each variant stores the same rows in transactions of 50 000; `tapline` includes its index.
 """
 import argparse
 import os
 import shutil
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 
-import bench
+from common import daemon, document, events, load, measure
 
-ROWS, BATCH = 500_000, 50_000
+ROWS = 500_000
+NAMES = ["limit", "tapline", "live", "probe", "staged"]
 
 
-def variant(daemon, name, parts):
-    table = "variant_" + name
-    daemon.sql(f"DROP TABLE IF EXISTS {table}; DROP TABLE IF EXISTS staging")
-    daemon.sql(
-        f"CREATE TABLE {table} (LIKE tapline.event) WITH (autovacuum_enabled = false)")
-    if name in ("live", "probe", "staged"):
-        daemon.sql(f"CREATE UNIQUE INDEX ON {table} (key)")
-    if name in ("probe", "staged"):
-        daemon.sql("CREATE UNLOGGED TABLE staging (LIKE tapline.event)")
-    daemon.sql("CHECKPOINT")
+def variant(one, name, files):
+    """Rows/s of one way to store the rows."""
+    if name == "limit":
+        return measure.limit(one, files)
+    if name == "staged":
+        return measure.staged(one, files, 1)
+    one.sql("CREATE TABLE variant (LIKE tapline.event) WITH (autovacuum_enabled = false)")
     script = ""
-    for part in parts:
-        if name in ("probe", "staged"):
-            script += f"BEGIN; TRUNCATE staging; COPY staging FROM '{part}' (FORMAT binary);\n"
-            script += {
-                "probe": f"INSERT INTO {table} SELECT s.* FROM staging s WHERE NOT EXISTS "
-                         f"(SELECT FROM {table} e WHERE e.key = s.key);",
-                "staged": f"INSERT INTO {table} SELECT * FROM staging ORDER BY key "
-                          "ON CONFLICT DO NOTHING;"}[name]
-            script += " COMMIT;\n"
+    if name in ("live", "probe"):
+        one.sql("CREATE UNIQUE INDEX ON variant (key)")
+    if name == "probe":
+        script += "CREATE TEMP TABLE staging (LIKE tapline.event);\n"
+    one.sql("CHECKPOINT")
+    for path in files.paths:
+        if name == "probe":
+            script += (f"BEGIN; TRUNCATE staging; COPY staging FROM '{path}' (FORMAT binary); "
+                       "INSERT INTO variant SELECT s.* FROM staging s WHERE NOT EXISTS "
+                       "(SELECT FROM variant v WHERE v.key = s.key); COMMIT;\n")
         else:
-            script += f"COPY {table} FROM '{part}' (FORMAT binary);\n"
+            script += f"COPY variant FROM '{path}' (FORMAT binary);\n"
     if name == "tapline":
-        script += f"CREATE UNIQUE INDEX ON {table} (unit, key);\n"
-    before = time.monotonic()
-    subprocess.run(
-        ["psql", "-h", daemon.socket, "-U", "tapline", "-d", "tapline", "-XAtq",
-         "-v", "ON_ERROR_STOP=1"], input=script, text=True, check=True)
-    seconds = time.monotonic() - before
-    stored = int(daemon.sql(f"SELECT count(*) FROM {table}"))
-    daemon.sql(f"DROP TABLE {table}")
-    return stored / seconds
+        script += "CREATE UNIQUE INDEX ON variant (unit, key);\n"
+    seconds = measure.run_scripts(one, [script])
+    rows = int(one.sql("SELECT count(*) FROM variant"))
+    one.sql("DROP TABLE variant")
+    return rows / seconds
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--binary", default=".build/release/tapline")
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--rows", type=int, default=ROWS)
     chosen = options.parse_args()
-    directory = tempfile.mkdtemp(prefix="tapline-designs-")
-    files = tempfile.mkdtemp(prefix="tapline-designs-rows-")
-    os.chmod(files, 0o777)
+    bodies = daemon.temporary("designs")
+    path = os.path.join(bodies, "bodies")
     try:
-        daemon = bench.Daemon(os.path.abspath(chosen.binary), directory)
-        bench.post_all(daemon, bench.bodies(ROWS, 1, time.time()))
-        bench.wait_until_stored(daemon, ROWS)
-        if daemon.sql("SELECT count(DISTINCT key) FROM tapline.event") != str(ROWS):
-            sys.exit("an event was stored twice")
-        daemon.sql("CREATE TABLE ordered AS SELECT * FROM tapline.event")
-        parts = []
-        for start in range(0, ROWS, BATCH):
-            parts.append(os.path.join(files, f"{start}.bin"))
-            daemon.sql(
-                f"SET synchronize_seqscans = off; COPY (SELECT * FROM ordered OFFSET {start} LIMIT {BATCH}) "
-                f"TO '{parts[-1]}' (FORMAT binary)")
-        names = ["limit", "tapline", "live", "probe", "staged"]
-        ratios = {name: [] for name in names}
-        for _ in range(chosen.rounds):
-            rates = {name: variant(daemon, name, parts) for name in names}
-            print(" ".join(f"{name} {rate:,.0f}" for name, rate in rates.items()), file=sys.stderr)
-            for name in names:
-                ratios[name].append(rates[name] / rates["limit"])
-        print("| variant | of the limit, median | least | most |\n|---|---|---|---|")
-        for name in names:
+        events.write_bodies(path, events.recent(1, chosen.rows).lines(0, chosen.rows))
+        with daemon.Fresh(os.path.abspath(chosen.binary)) as one:
+            load.post(one.port, one.key, path)
+            one.wait_until_stored(chosen.rows)
+            if one.sql("SELECT count(DISTINCT key) FROM tapline.event") != str(chosen.rows):
+                daemon.fail("an event was stored twice")
+            ratios = {name: [] for name in NAMES}
+            with measure.RowFiles(one, chosen.rows) as files:
+                for _ in range(chosen.rounds):
+                    rates = {name: variant(one, name, files) for name in NAMES}
+                    document.log(" ".join(f"{name} {rate:,.0f}" for name, rate in rates.items()))
+                    for name in NAMES:
+                        ratios[name].append(rates[name] / rates["limit"])
+        print(document.heading(f"{chosen.rounds} rounds of {chosen.rows:,} rows"))
+        print("\n| variant | of the limit, median | least | most |\n|---|---|---|---|")
+        for name in NAMES:
             print(f"| {name} | {statistics.median(ratios[name]):.2f} "
                   f"| {min(ratios[name]):.2f} | {max(ratios[name]):.2f} |")
-        daemon.stop()
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
-        shutil.rmtree(files, ignore_errors=True)
+        shutil.rmtree(bodies, ignore_errors=True)
 
 
 if __name__ == "__main__":

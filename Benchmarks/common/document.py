@@ -1,0 +1,83 @@
+"""Tables of figures, and the sections of docs/benchmarks.md that they go into."""
+import os
+import platform
+import re
+import shlex
+import statistics
+import sys
+import time
+
+
+def log(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def machine():
+    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
+    memory = int(re.search(r"MemTotal:\s+(\d+)", open("/proc/meminfo").read()).group(1))
+    return (f"{os.cpu_count()} cores ({cpu.group(1) if cpu else platform.machine()}), "
+            f"{memory / 2**20:.0f} GiB, Linux {platform.release()}")
+
+
+def heading(what):
+    """The line that says when, where and how the figures below it were taken."""
+    busy = os.getloadavg()[2]
+    return (f"{time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; load of the machine "
+            f"{busy:.1f} (15 min); `{invocation()}`; {what}.")
+
+
+def invocation():
+    return "python3 " + shlex.join([os.path.relpath(sys.argv[0]), *sys.argv[1:]])
+
+
+class Table:
+    """Figures by name, one value a round; printed as median, least and most."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.rounds = {name: [] for name, _, _ in rows}
+
+    def add(self, figures):
+        for name, value in figures.items():
+            if name in self.rounds and value is not None:
+                self.rounds[name].append(value)
+        log("  " + ", ".join(
+            f"{name} {form.format(figures[name])}" for name, _, form in self.rows
+            if figures.get(name) is not None))
+
+    def median(self, name):
+        return statistics.median(self.rounds[name])
+
+    def text(self):
+        lines = ["| figure | median | least | most | n |", "|---|---|---|---|---|"]
+        for name, text, form in self.rows:
+            values = self.rounds[name]
+            if values:
+                lines.append("| " + " | ".join(
+                    [text] + [form.format(f(values)) for f in (statistics.median, min, max)]
+                    + [str(len(values))]) + " |")
+        return "\n".join(lines)
+
+
+def ratios(rounds, over, under):
+    """The ratio of two figures in each round that has both."""
+    return [one[over] / one[under] for one in rounds if one.get(over) and one.get(under)]
+
+
+def markers(name):
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def write_section(path, name, text):
+    """Puts `text` between the markers of `name` in a document, or at its end."""
+    begin, end = markers(name)
+    with open(path) as file:
+        document = file.read()
+    section = f"{begin}\n{text.strip()}\n{end}"
+    if begin in document:
+        head, rest = document.split(begin, 1)
+        document = head + section + rest.split(end, 1)[1]
+    else:
+        document = document.rstrip() + "\n\n" + section + "\n"
+    with open(path, "w") as file:
+        file.write(document)

@@ -3,10 +3,14 @@
 
 BINARY = .build/release/tapline
 PREFIX ?= /usr/local
+SCALE_EVENTS ?= 30000000
+SCALE_DIR ?= .build/bench/scale
+PEER_PYTHON = .build/bench/python
 SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test lint unit bench install clean packages test-packages
+.PHONY: build demo test lint unit install clean packages test-packages
+.PHONY: bench bench-scale bench-compare bench-profile bench-packages
 
 build: packages
 	$(SWIFT_BUILD)
@@ -32,10 +36,30 @@ test: unit
 unit: test-packages lint
 	swift test --skip 'SystemTests|DashboardTests'
 
-# Prints the figures of docs/benchmarks.md and writes it; about ten minutes.
-bench: build
-	@scripts/packages build bench
+# Each prints its figures and writes its section of docs/benchmarks.md: on an empty database (ten
+# minutes), with many stored events, beside peers; the last writes what docs/performance.md is made of.
+bench: build bench-packages
 	python3 Benchmarks/bench.py --binary $(BINARY) --write docs/benchmarks.md
+
+# Builds a database of SCALE_EVENTS in SCALE_DIR first, if it is not there; remove that to start anew.
+bench-scale: build bench-packages
+	python3 Benchmarks/scale.py --binary $(BINARY) --directory $(SCALE_DIR) --events $(SCALE_EVENTS) \
+		--write docs/benchmarks.md
+
+bench-compare: build bench-packages $(PEER_PYTHON)
+	python3 Benchmarks/compare.py --binary $(BINARY) --write docs/benchmarks.md
+
+bench-profile: build bench-packages
+	python3 Benchmarks/profile.py --binary $(BINARY) --output .build/bench/profile.md
+
+bench-packages:
+	@scripts/packages build bench
+
+# The peers' packages, from PyPI.
+$(PEER_PYTHON): Benchmarks/peers/requirements.txt | bench-packages
+	python3 -m venv --clear $(PEER_PYTHON)
+	$(PEER_PYTHON)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 install: build
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/tapline

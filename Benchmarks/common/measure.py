@@ -44,8 +44,7 @@ def stored(daemon, bodies, others=(), checkpoint=True):
     before = time.monotonic()
     sent = load.post([one.port for one in daemons], daemon.key, bodies)
     events = sent["events"]
-    moments = [wait_for_all(daemons, base, events)]
-    stored_at, reported_at = moments[0]
+    stored_at, reported_at = wait_for_all(daemons, base, events)
     per_event = 1e6 / events
     now = thread_cpu_seconds(daemon.pid)
     return {
@@ -55,6 +54,8 @@ def stored(daemon, bodies, others=(), checkpoint=True):
         "daemon_us": (sum(cpu_seconds(one.pid) for one in daemons) - cpu) * per_event,
         "backend_us": (database_cpu_seconds(postmaster) - backend) * per_event,
         "generator_us": sent["cpu"] * per_event,
+        "p50": sent["p50"],
+        "p99": sent["p99"],
         "wal_bytes": (wal_position(daemon) - wal) / events,
         "rss": memory_mb(daemon.pid),
         "threads_us": {name: (now[name] - threads.get(name, 0)) * per_event for name in now},

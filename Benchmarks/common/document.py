@@ -27,7 +27,14 @@ def heading(what):
 
 
 def invocation():
-    return "python3 " + shlex.join([os.path.relpath(sys.argv[0]), *sys.argv[1:]])
+    """The command that is running, without the paths that only this machine has."""
+    words, given = [os.path.relpath(sys.argv[0])], iter(sys.argv[1:])
+    for word in given:
+        if word in ("--binary", "--directory", "--write", "--output"):
+            next(given, None)
+        else:
+            words.append(word)
+    return "python3 " + shlex.join(words)
 
 
 class Table:

@@ -1,11 +1,12 @@
 import Foundation
 import Testing
 
-/// What `dashboards/`, `deploy/` and `docs/` claim, checked on a real daemon by scripts beside this
+/// What `dashboards/`, `deploy/` and `docs/` claim and `Benchmarks/` rests on, checked on a real daemon by scripts beside this
 /// file: Python's standard library, promtool, Prometheus and psql.
 @Suite(.serialized) struct DashboardTests {
     @Test(arguments: [
         "test_rules", "test_documents", "test_deploy", "test_openapi", "test_dashboards",
+        "test_benchmarks",
     ])
     func scriptPasses(script: String) throws {
         let process = Process()

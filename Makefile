@@ -50,7 +50,7 @@ bench-compare: build bench-packages $(PEER_PYTHON)
 	python3 Benchmarks/compare.py --binary $(BINARY) --write docs/benchmarks.md
 
 bench-profile: build bench-packages
-	python3 Benchmarks/profile.py --binary $(BINARY) --output .build/bench/profile.md
+	python3 Benchmarks/profile.py --binary $(BINARY) --write docs/performance.md
 
 bench-packages:
 	@scripts/packages build bench

@@ -239,7 +239,7 @@ def main():
     options.add_argument("--binary", default=".build/release/tapline")
     options.add_argument("--directory", default=".build/bench/scale")
     options.add_argument("--events", type=int, default=30_000_000, help="of the large database")
-    options.add_argument("--run-events", type=int, default=500_000, help="of each measurement")
+    options.add_argument("--run-events", type=int, default=600_000, help="of each measurement")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--build-only", action="store_true")
     options.add_argument("--write", help="the document to write the section to")

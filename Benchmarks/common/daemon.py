@@ -149,6 +149,14 @@ class Daemon:
         connection.close()
         return answer.status, body
 
+    def settle(self, timeout=300):
+        """Waits until what is done later for stored events is done: no segment is being closed."""
+        deadline = time.monotonic() + timeout
+        while self.sql("SELECT count(*) FROM tapline.segment WHERE state = 'closing'") != "0":
+            if time.monotonic() > deadline:
+                fail(f"a segment was still closing after {timeout} s")
+            time.sleep(0.1)
+
     def decided(self):
         """Events with a verdict of the database since the daemon started."""
         metrics = self.metrics()

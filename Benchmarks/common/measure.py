@@ -29,11 +29,13 @@ def disk_bytes(daemon):
 def stored(daemon, bodies, others=(), checkpoint=True):
     """Posts all bodies over 8 connections and waits until they are stored, and in the reports.
 
-    The clock runs from the first byte to the moment the last event is in. `others` are more
-    daemons on the same database that take bodies in turn. A checkpoint before makes each first
-    change of a page carry the whole page into the WAL: the worst case.
+    The clock runs from the first byte to the moment the last event is in. CPU and WAL are counted on
+    until the segments that became full are closed, which goes on behind the load. `others` are
+    more daemons on the same database that take bodies in turn. A checkpoint before makes each
+    first change of a page carry the whole page into the WAL: the worst case.
     """
     daemons = [daemon, *others]
+    daemon.settle()
     if checkpoint:
         daemon.sql("CHECKPOINT")
     postmaster = daemon.postmaster()
@@ -45,6 +47,8 @@ def stored(daemon, bodies, others=(), checkpoint=True):
     sent = load.post([one.port for one in daemons], daemon.key, bodies)
     events = sent["events"]
     stored_at, reported_at = wait_for_all(daemons, base, events)
+    memory = memory_mb(daemon.pid)
+    daemon.settle()
     per_event = 1e6 / events
     now = thread_cpu_seconds(daemon.pid)
     return {
@@ -57,7 +61,7 @@ def stored(daemon, bodies, others=(), checkpoint=True):
         "p50": sent["p50"],
         "p99": sent["p99"],
         "wal_bytes": (wal_position(daemon) - wal) / events,
-        "rss": memory_mb(daemon.pid),
+        "rss": memory,
         "threads_us": {name: (now[name] - threads.get(name, 0)) * per_event for name in now},
     }
 

@@ -115,7 +115,7 @@ def main():
         "## Beside its peers",
         "What each line means: `Benchmarks/compare.py`. All of it in one run on one PostgreSQL "
         f"with the settings of\nthe embedded one; the Python server runs under {chosen.server}.",
-        document.heading(f"{chosen.rounds} rounds of {chosen.events:,} events"),
+        document.heading(f"{document.times(chosen.rounds, 'round')} of {chosen.events:,} events"),
         table.text()])
     print(text)
     if chosen.write:

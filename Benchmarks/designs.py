@@ -70,7 +70,7 @@ def main():
                     document.log(" ".join(f"{name} {rate:,.0f}" for name, rate in rates.items()))
                     for name in NAMES:
                         ratios[name].append(rates[name] / rates["limit"])
-        print(document.heading(f"{chosen.rounds} rounds of {chosen.rows:,} rows"))
+        print(document.heading(f"{document.times(chosen.rounds, 'round')} of {chosen.rows:,} rows"))
         print("\n| variant | of the limit, median | least | most |\n|---|---|---|---|")
         for name in NAMES:
             print(f"| {name} | {statistics.median(ratios[name]):.2f} "

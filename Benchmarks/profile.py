@@ -57,7 +57,7 @@ class Perf:
                 symbol = "(no symbol)" if symbol.startswith("0x") else symbol
                 counts[thread, cells[2], cells[3], symbol] += int(cells[0])
         if not counts:
-            daemon.fail("perf has no samples; may this user profile (kernel.perf_event_paranoid)? " + said)
+            daemon.fail("perf has no samples (see kernel.perf_event_paranoid): " + said)
         return counts
 
 
@@ -115,7 +115,8 @@ def cpu_tables(samples, roles, threads, count):
 def statements(one, count):
     rows = []
     for line in one.sql(
-            "SELECT calls, rows, total_exec_time, wal_bytes, regexp_replace(query, '\\s+', ' ', 'g') "
+            "SELECT calls, rows, total_exec_time, wal_bytes, "
+            "regexp_replace(query, '\\s+', ' ', 'g') "
             "FROM public.pg_stat_statements WHERE query !~ 'pg_stat_statements|CHECKPOINT' "
             "ORDER BY total_exec_time DESC LIMIT 15").splitlines():
         calls, changed, milliseconds, wal, query = line.split("|", 4)
@@ -132,14 +133,14 @@ def wal(one, start, end, count):
          "-s", start, "-e", end], capture_output=True, text=True)
     rows = []
     for line in outcome.stdout.splitlines():
-        found = re.match(r"(\w[\w/+ ]*?)\s+(\d+) \([^)]*\)\s+(\d+) \([^)]*\)\s+(\d+) \([^)]*\)\s+(\d+)", line)
+        found = re.match(r"(\w[\w/+ ]*?)" + r"\s+(\d+) \([^)]*\)" * 4, line)
         if found and int(found.group(5)) >= count:
             rows.append((found.group(1), int(found.group(2)), int(found.group(3)) / count,
                          int(found.group(4)) / count, int(found.group(5)) / count))
     if not rows:
         daemon.fail("pg_waldump: " + outcome.stdout[:500] + outcome.stderr)
     rows.sort(key=lambda row: -row[4])
-    rows.append(("all", sum(row[1] for row in rows), *(sum(row[i] for row in rows) for i in (2, 3, 4))))
+    rows.append(("all", *(sum(row[column] for row in rows) for column in (1, 2, 3, 4))))
     return table(["record", "count", "record bytes an event", "page images an event", "together"],
                  rows, ["{}", "{:,}", "{:.1f}", "{:.1f}", "{:.1f}"])
 

@@ -31,8 +31,8 @@ from common.document import log
 SEED, DAYS, CHUNK = 30, 30, 200_000
 SETTINGS = ["spool.keep_bytes=64MiB"]
 REPORTS = [
-    ("report_all", "report: all campaigns", []),
-    ("report_one", "report: one campaign", ["--campaign", "campaign-7"]),
+    ("report_all", "report: all campaigns (target 150)", []),
+    ("report_one", "report: one campaign (target 30)", ["--campaign", "campaign-7"]),
     ("report_platform", "report: by platform", ["--by", "platform"]),
     ("report_both", "report: by campaign and platform", ["--by", "campaign,platform"]),
     ("report_day", "report: by day", ["--by", "day"]),
@@ -262,7 +262,7 @@ def main():
         "Random ids, over 30 days, 200 campaigns that all last as long. What each line means: "
         "`Benchmarks/scale.py`.\n`large` is that database, `empty` a new one in the same round; "
         "repeats are counted exactly in each round.",
-        document.heading(f"{chosen.rounds} rounds of {chosen.run_events:,} events"),
+        document.heading(f"{document.times(chosen.rounds, 'round')} of {chosen.run_events:,} events"),
         table.text()])
     print(text)
     if chosen.write:

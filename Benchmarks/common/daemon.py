@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,9 +19,9 @@ def fail(text):
     sys.exit("bench: " + text)
 
 
-def temporary(name, under=None):
+def temporary(name):
     """A new directory that the user of an embedded database may pass through."""
-    directory = tempfile.mkdtemp(prefix=f"tapline-{name}-", dir=under)
+    directory = tempfile.mkdtemp(prefix=f"tapline-{name}-")
     os.chmod(directory, 0o711)
     return directory
 
@@ -187,8 +186,8 @@ class Daemon:
 class Fresh(Daemon):
     """A daemon in a new directory that goes away with it."""
 
-    def __init__(self, binary, database=None, settings=(), under=None):
-        self.parent = temporary("bench", under)
+    def __init__(self, binary, database=None, settings=()):
+        self.parent = temporary("bench")
         super().__init__(binary, os.path.join(self.parent, "data"), database, settings)
 
     def __exit__(self, *details):
@@ -261,9 +260,3 @@ def memory_mb(pid):
     with open(f"/proc/{pid}/status") as status:
         return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) / 1024
 
-
-def signal_if_alive(pid, number=signal.SIGTERM):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass

@@ -12,6 +12,10 @@ def log(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def times(count, word):
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
 def machine():
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     memory = int(re.search(r"MemTotal:\s+(\d+)", open("/proc/meminfo").read()).group(1))
@@ -64,11 +68,6 @@ class Table:
                     [text] + [form.format(f(values)) for f in (statistics.median, min, max)]
                     + [str(len(values))]) + " |")
         return "\n".join(lines)
-
-
-def ratios(rounds, over, under):
-    """The ratio of two figures in each round that has both."""
-    return [one[over] / one[under] for one in rounds if one.get(over) and one.get(under)]
 
 
 def markers(name):

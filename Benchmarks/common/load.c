@@ -1,7 +1,7 @@
 // The load generator: posts bodies that were made before, over N connections, on one thread.
 //
 //   load --ports P[,P...] --key KEY [--connections N] [--rate BODIES/S] [--seconds S] [--repeat]
-//        [--plain] [--path PATH] FILE
+//        [--plain] FILE
 //
 // FILE holds bodies one after the other: u32 length and u32 events, both little endian, then the
 // bytes of the body. Each is posted once, in order; connections take the ports in turn. With
@@ -10,8 +10,8 @@
 // --repeat: until then, the file over and over.
 //
 // Prints one JSON object: bodies, events, accepted, failed (with the first failure's text), seconds,
-// the CPU seconds of this process, and percentiles of the time to the answer in microseconds. It shares
-// the cores with what it measures: bodies are mapped, not copied, and an answer is only searched.
+// the CPU seconds of this process, and percentiles of the time to the answer in microseconds. It
+// shares the cores with what it measures: bodies are mapped, and an answer is only searched.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -139,7 +139,8 @@ static bool pull(struct connection *c) {
             fprintf(stderr, "an answer has no Content-Length:\n%s\n", c->answer);
             exit(1);
         }
-        if (c->answered >= (size_t)(end + 4 - c->answer) + strtoul(length + 17, NULL, 10)) return true;
+        size_t whole = (size_t)(end + 4 - c->answer) + strtoul(length + 17, NULL, 10);
+        if (c->answered >= whole) return true;
     }
 }
 
@@ -177,14 +178,13 @@ static uint32_t percentile(double share) {
 
 int main(int count, char **arguments) {
     int ports[ports_max], port_count = 0, wanted = 8;
-    const char *key = "", *path = "/v1/events";
+    const char *key = "";
     bool plain = false;
     const struct option options[] = {
         {"ports", required_argument, 0, 'p'}, {"key", required_argument, 0, 'k'},
         {"connections", required_argument, 0, 'c'}, {"rate", required_argument, 0, 'r'},
         {"seconds", required_argument, 0, 's'}, {"plain", no_argument, 0, 'n'},
-        {"repeat", no_argument, 0, 'a'},
-        {"path", required_argument, 0, 'u'}, {0, 0, 0, 0}};
+        {"repeat", no_argument, 0, 'a'}, {0, 0, 0, 0}};
     for (int option; (option = getopt_long(count, arguments, "", options, NULL)) != -1;) {
         switch (option) {
         case 'p':
@@ -199,15 +199,17 @@ int main(int count, char **arguments) {
         case 's': seconds_max = atof(optarg); break;
         case 'a': repeated = true; break;
         case 'n': plain = true; break;
-        case 'u': path = optarg; break;
         default: return 2;
         }
     }
-    if (port_count == 0 || (repeated && seconds_max <= 0) || optind + 1 != count || wanted < 1 || wanted > connections_max) return 2;
+    // A file that is repeated has to end some time.
+    bool endless = repeated && seconds_max <= 0;
+    if (port_count == 0 || optind + 1 != count || endless) return 2;
+    if (wanted < 1 || wanted > connections_max) return 2;
     snprintf(head_format, sizeof head_format,
-        "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"
+        "POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"
         "Content-Type: application/x-ndjson\r\n%sContent-Length: %%u\r\n\r\n",
-        path, key, plain ? "" : "Content-Encoding: gzip\r\n");
+        key, plain ? "" : "Content-Encoding: gzip\r\n");
 
     int file = open(arguments[optind], O_RDONLY);
     struct stat status;

@@ -113,8 +113,8 @@ let package = Package(
         .testTarget(
             name: "DashboardTests",
             exclude: [
-                "harness.py", "test_dashboards.py", "test_deploy.py", "test_documents.py",
-                "test_openapi.py", "test_rules.py",
+                "harness.py", "test_benchmarks.py", "test_dashboards.py", "test_deploy.py",
+                "test_documents.py", "test_openapi.py", "test_rules.py",
             ], swiftSettings: strict),
         tests(
             "ReportTests", ["Report", "Postgres", "PostgresTesting", "Event", "Platform", "Schema"]),

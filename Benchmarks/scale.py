@@ -89,6 +89,14 @@ class Base:
     def start(self):
         return daemon.Daemon(self.binary, self.directory, settings=SETTINGS)
 
+    def ready(self):
+        """Starts the daemon and waits until it has stored an event."""
+        one = self.start()
+        listening = time.monotonic() - one.started
+        one.warm_up()
+        return one, {"start": listening, "first": time.monotonic() - one.started,
+                     "start_rss": daemon.memory_mb(one.pid)}
+
     def build(self):
         """Loads what is missing, in chunks; a chunk that was loaded in part is only repeated."""
         count, began = self.known["events"], time.monotonic()
@@ -97,7 +105,8 @@ class Base:
             return None
         work = daemon.temporary("scale")
         try:
-            with self.start() as one, multiprocessing.Pool(2) as makers:
+            one, _ = self.ready()
+            with one, multiprocessing.Pool(2) as makers:
                 made = [(start, makers.apply_async(write_chunk, (
                     self.stream, start, min(start + CHUNK, count), work))) for start in starts[:3]]
                 following = iter(starts[3:])
@@ -203,7 +212,8 @@ def round_of(base, paths, repeats, count):
     with daemon.Fresh(base.binary) as one:
         empty = measure.stored(one, paths["new"])
     base.warm()
-    with base.start() as one:
+    one, _ = base.ready()
+    with one:
         full = measure.stored(one, paths["new"])
         before = verdicts(one)
         mixed = measure.stored(one, paths["mixed"])
@@ -217,12 +227,9 @@ def round_of(base, paths, repeats, count):
             one.require_balance()["stored"])
         figures["rss"] = daemon.memory_mb(one.pid)
     base.evict()
-    with base.start() as one:
-        figures["start"] = time.monotonic() - one.started
-        one.post('{"type":"custom","event_uid":"first-%d"}' % time.monotonic_ns())
-        one.wait_until_stored(1)
-        figures["first"] = time.monotonic() - one.started
-        figures["start_rss"] = daemon.memory_mb(one.pid)
+    one, starting = base.ready()
+    figures |= starting
+    with one:
         one.sql("CHECKPOINT")
         base.evict()
         cold = measure.stored(one, paths["cold"])

@@ -3,7 +3,7 @@ import os
 import time
 
 from common import load
-from common.daemon import Daemon, Fresh, fail, memory_mb
+from common.daemon import Daemon, Fresh, memory_mb
 
 
 class Away:
@@ -19,10 +19,7 @@ class Away:
         self._point()
         self.one = Fresh(binary, database=f"host={self.link} user=tapline dbname=tapline")
         # A key that is new to a daemon cannot be looked up while the database is down.
-        status, answer = self.one.post('{"type":"custom","event_uid":"warm"}')
-        if status != 200:
-            fail("the first event was refused: " + answer)
-        self.one.wait_until_stored(1)
+        self.one.warm_up()
 
     def _point(self):
         if os.path.lexists(self.link):

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What `dashboards/`, `deploy/` and `docs/` claim and `Benchmarks/` rests on, checked on a real daemon by scripts beside this
-/// file: Python's standard library, promtool, Prometheus and psql.
+/// What `dashboards/`, `deploy/` and `docs/` claim and what `Benchmarks/` rests on, checked on a real
+/// daemon by scripts beside this file: Python's standard library, promtool, Prometheus and psql.
 @Suite(.serialized) struct DashboardTests {
     @Test(arguments: [
         "test_rules", "test_documents", "test_deploy", "test_openapi", "test_dashboards",

@@ -26,7 +26,8 @@ COLUMNS = ("key, unit, event_time, type, time_rule, properties_hash, app, campai
 
 
 def rows(one):
-    return one.sql(f"SELECT {COLUMNS} FROM tapline.event ORDER BY key")
+    return one.sql(f"SELECT {COLUMNS} FROM tapline.event "
+                   "WHERE campaign_id IS NOT NULL ORDER BY key")
 
 
 class Events(unittest.TestCase):

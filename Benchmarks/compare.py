@@ -90,7 +90,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--binary", default=".build/release/tapline")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--events", type=int, default=300_000)
+    options.add_argument("--events", type=int, default=600_000)
     options.add_argument("--server", choices=peer.SERVERS, default="granian")
     options.add_argument("--write", help="the document to write the section to")
     chosen = options.parse_args()

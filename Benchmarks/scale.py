@@ -3,7 +3,8 @@
 
 The database is built once by the project's own loader, from events with random ids over 30 days in
 order of time, and kept in --directory: a later run with the same number of events uses it again,
-and an interrupted one goes on. A run adds its own events, a few per cent of it.
+and an interrupted one goes on. 30 million take about 25 GB. A run adds its own events, a few per
+cent of it.
 
 Each round, with the same number of events and the same generator as `bench.py`:
 

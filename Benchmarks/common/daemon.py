@@ -62,7 +62,8 @@ class Daemon:
             return text.read()
 
     def _wait_for_port(self):
-        deadline = time.monotonic() + 60
+        # A large database may be upgraded first.
+        deadline = time.monotonic() + 1800
         while time.monotonic() < deadline and self.process.poll() is None:
             found = re.search(r"127\.0\.0\.1:(\d+)", self.log())
             if found and int(found.group(1)) > 0:
@@ -159,7 +160,7 @@ class Daemon:
             f'{{"type":"custom","event_uid":"warm-{time.time_ns()}"}}')
         if status != 200:
             fail("the first event was refused: " + answer)
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 1800
         while int(self.sql(count)) == before:
             if time.monotonic() > deadline:
                 fail("the first event was not stored")
@@ -168,12 +169,20 @@ class Daemon:
             time.sleep(0.01)
 
     def settle(self, timeout=300):
-        """Waits until what is done later for stored events is done: no segment is being closed."""
-        deadline = time.monotonic() + timeout
-        while self.sql("SELECT count(*) FROM tapline.segment WHERE state = 'closing'") != "0":
+        """Waits until what is done later for stored events is done.
+
+        No segment is being closed, and the keeper's session (which also vacuums and freezes a
+        segment after that) has nothing to do for a second.
+        """
+        busy = ("SELECT (SELECT count(*) FROM tapline.segment WHERE state = 'closing') + "
+                "(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tapline keep' "
+                "AND state <> 'idle')")
+        deadline, quiet = time.monotonic() + timeout, 0
+        while quiet < 4:
             if time.monotonic() > deadline:
-                fail(f"a segment was still closing after {timeout} s")
-            time.sleep(0.1)
+                fail(f"a segment was still being closed after {timeout} s")
+            quiet = quiet + 1 if self.sql(busy) == "0" else 0
+            time.sleep(0.25)
 
     def decided(self):
         """Verdicts of the database on this daemon's spool, as the daemon knows them.

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@
 enum { answer_max = 16384, head_max = 1024, connections_max = 1000, ports_max = 16 };
 
 struct connection {
-    int socket;
+    int socket, port;
     bool busy;
     double began;              // seconds; when the body was sent, or was due
     uint32_t events;
@@ -67,6 +68,22 @@ static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+// Connects, again if the server has closed the connection.
+static void dial(struct connection *c) {
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)c->port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
+    int on = 1;
+    if (c->socket > 0) close(c->socket);
+    c->socket = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(c->socket, (struct sockaddr *)&address, sizeof address) != 0)
+        fail("could not connect");
+    setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    fcntl(c->socket, F_SETFL, O_NONBLOCK);
+    if (epoll_ctl(queue, EPOLL_CTL_ADD, c->socket, &event) != 0) fail("epoll");
 }
 
 // Sends what the socket takes; the rest follows when it is writable again.
@@ -219,29 +236,20 @@ int main(int count, char **arguments) {
     bodies = mmap(NULL, bodies_bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
     if (bodies == MAP_FAILED) fail(arguments[optind]);
 
+    signal(SIGPIPE, SIG_IGN);
     queue = epoll_create1(0);
     timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (queue < 0 || timer < 0 || epoll_ctl(queue, EPOLL_CTL_ADD, timer, &event) != 0) fail("epoll");
     for (int i = 0; i < wanted; i++) {
-        struct sockaddr_in address = {
-            .sin_family = AF_INET, .sin_port = htons((uint16_t)ports[i % port_count]),
-            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        int on = 1;
-        connections[i].socket = socket(AF_INET, SOCK_STREAM, 0);
-        if (connect(connections[i].socket, (struct sockaddr *)&address, sizeof address) != 0)
-            fail("could not connect");
-        setsockopt(connections[i].socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        fcntl(connections[i].socket, F_SETFL, O_NONBLOCK);
-        event = (struct epoll_event){
-            .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = &connections[i]};
-        if (epoll_ctl(queue, EPOLL_CTL_ADD, connections[i].socket, &event) != 0) fail("epoll");
+        connections[i].port = ports[i % port_count];
+        dial(&connections[i]);
     }
 
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     started = now();
-    int busy = 0;
+    int busy = 0, turn = 0;
     for (int i = 0; i < wanted; i++) busy += begin(&connections[i]);
     while (busy > 0 || ((next_body < bodies_bytes || repeated) && rate > 0
                         && (seconds_max <= 0 || now() - started <= seconds_max))) {
@@ -257,7 +265,12 @@ int main(int count, char **arguments) {
                 idle = true;
                 continue;
             }
-            if (!c->busy) continue;
+            if (!c->busy) {
+                // A server may close a connection that waits for its turn too long.
+                char byte;
+                if (recv(c->socket, &byte, 1, MSG_PEEK) == 0) dial(c);
+                continue;
+            }
             if (ready[i].events & EPOLLOUT) push(c);
             if (pull(c)) {
                 finish(c);
@@ -265,9 +278,12 @@ int main(int count, char **arguments) {
                 busy += begin(c);
             }
         }
+        // In turn, so that none is idle for long.
         for (int i = 0; idle && i < wanted; i++) {
-            if (connections[i].busy) continue;
-            if (!begin(&connections[i])) break;
+            struct connection *c = &connections[(turn + i) % wanted];
+            if (c->busy) continue;
+            if (!begin(c)) break;
+            turn = (int)(c - connections) + 1;
             busy++;
         }
     }

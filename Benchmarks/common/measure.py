@@ -158,7 +158,7 @@ class Freshness:
         self.daemon, self.stopped = daemon, threading.Event()
         self.key = daemon.command("key", "create", "--app", "fresh").strip()
         self.answered, self.seen = {}, {}
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):

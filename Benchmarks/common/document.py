@@ -8,6 +8,10 @@ import sys
 import time
 
 
+# Before the run adds its own.
+LOAD_BEFORE = os.getloadavg()[1]
+
+
 def log(text):
     print(text, file=sys.stderr, flush=True)
 
@@ -25,9 +29,8 @@ def machine():
 
 def heading(what):
     """The line that says when, where and how the figures below it were taken."""
-    busy = os.getloadavg()[2]
-    return (f"{time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; load of the machine "
-            f"{busy:.1f} (15 min); `{invocation()}`; {what}.")
+    return (f"{time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; load before the run "
+            f"{LOAD_BEFORE:.1f}; `{invocation()}`; {what}.")
 
 
 def invocation():

@@ -30,7 +30,8 @@ let package = Package(
         library(
             "Ingest",
             ["HTTPServer", "Gzip", "JSONLines", "Spool", "Metrics", "Event", "Platform"]),
-        library("Load", ["Postgres", "Spool", "Metrics", "Event", "Platform", "Schema"]),
+        library(
+            "Load", ["Postgres", "Spool", "Metrics", "Event", "Platform", "CPlatform", "Schema"]),
         library(
             "Daemon",
             [
@@ -99,7 +100,8 @@ let package = Package(
         tests(
             "LoadTests",
             [
-                "Load", "Ingest", "Postgres", "PostgresTesting", "Spool", "Event", "Metrics",
+                "Load", "Ingest", "Report", "Postgres", "PostgresTesting", "Spool", "Event",
+                "Metrics",
                 "Platform", "Schema",
             ]),
         // Not part of `tapline`: `swift run -c release ingest-bench`.

@@ -1,37 +1,112 @@
 extension Schema {
     /// Where the units of a report come from.
-    package enum UnitSource: Sendable {
-        /// All events: slow, and right for every batch.
+    package enum UnitSource: Equatable, Sendable {
+        /// All events: slow, and right for every batch and period.
         case events
-        /// The events of units `$2`, and tapline.unit for all others.
-        case units
+        /// Cells, and for units that are special, if there are any, their events.
+        case cells(CellTable, withSpecial: Bool)
+    }
+
+    /// Which cells a report is made of: the fewer there are, the faster.
+    package enum CellTable: String, CaseIterable, Sendable {
+        /// Knows of campaigns alone.
+        case campaign
+        /// Knows of time as well.
+        case quarter
+        /// Knows of dimensions as well.
+        case dimension
     }
 
     /// The statement of a report up to its CTE `result`, from `sql/report/`; the placeholders
-    /// `<first>`, `<second>`, `<one>`, `<two>` and `<campaign>` are left.
+    /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>` and `<quarter>` are
+    /// left.
     package static func reportResult(from source: UnitSource) -> String {
-        let parts: [String]
         switch source {
-        case .events:
-            parts = [
-                report(.source).replacing("<from>", with: "tapline.event e"), report(.exact),
-                "unit AS (SELECT * FROM exact)",
-                "sending AS (SELECT DISTINCT app FROM source WHERE type = 1)", report(.cells),
-            ]
-        case .units:
-            // Distinct, or else the planner would rather hash all events than these.
-            let asked =
-                "(SELECT DISTINCT unnest($2::uuid[]) AS asked) a "
-                + "JOIN tapline.event e ON e.unit = a.asked"
-            parts = [
-                report(.source).replacing("<from>", with: asked), report(.exact), report(.plain),
-                "unit AS (SELECT * FROM exact UNION ALL SELECT * FROM plain)",
-                "sending AS (SELECT app FROM tapline.sending_app "
-                    + "UNION SELECT app FROM source WHERE type = 1)",
-                report(.cells),
-            ]
+        case .events: "WITH " + units(fromSpecial: false) + allUnits + report(.cells)
+        case .cells(let table, withSpecial: true):
+            "WITH " + units(fromSpecial: true) + units(from: table) + specialUnits + report(.cells)
+        case .cells(let table, withSpecial: false):
+            "WITH " + units(from: table) + plainUnits + report(.cells)
         }
-        return "WITH " + parts.joined(separator: ",\n")
+    }
+
+    private static let allUnits = """
+        unit AS (SELECT * FROM exact),
+        sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
+
+        """
+    private static let specialUnits = """
+        unit AS (SELECT * FROM exact UNION ALL SELECT * FROM plain),
+        sending AS (SELECT app FROM tapline.sending_app),
+
+        """
+    private static let plainUnits = """
+        unit AS (SELECT * FROM plain),
+        sending AS (SELECT app FROM tapline.sending_app),
+
+        """
+
+    private static let ofSpecial =
+        "(SELECT * FROM special WHERE unit IN (SELECT unit FROM tapline.special_unit)) e"
+
+    /// CTE `exact`, of all events or of those of special units, and a comma.
+    private static func units(fromSpecial: Bool) -> String {
+        let siblings =
+            fromSpecial
+            ? report(.sibling)
+            : """
+            SELECT o.message, s.campaign_id, s.event_time, s.key
+            FROM source s JOIN orphan o ON o.message = tapline.unit_message(s.unit)
+            WHERE s.type = 1 AND s.campaign_id IS NOT NULL
+            """
+        var parts = [
+            report(.source).replacing("<from>", with: fromSpecial ? ofSpecial : "tapline.event e"),
+            report(.exact).replacing("<sibling>", with: siblings),
+        ]
+        if fromSpecial {
+            parts.insert("special AS MATERIALIZED (SELECT * FROM tapline.special_events())", at: 0)
+        }
+        return parts.map { $0 + ",\n" }.joined()
+    }
+
+    /// CTE `plain`, and a comma; placeholders are left where the table has what they stand for.
+    private static func units(from table: CellTable) -> String {
+        // A condition on the quarter itself, which an index can answer.
+        func inPeriod(_ name: String, _ columns: String) -> String {
+            """
+            SELECT \(columns) FROM \(name)
+            WHERE ($2::timestamptz IS NULL
+                    OR quarter >= (extract(epoch FROM $2::timestamptz) / 900)::bigint)
+                AND ($3::timestamptz IS NULL
+                    OR quarter < (extract(epoch FROM $3::timestamptz) / 900)::bigint)
+            """
+        }
+        func withChanges(_ name: String, _ columns: String) -> String {
+            "(\(inPeriod(name, columns))\nUNION ALL\n"
+                + "\(inPeriod("tapline.cell_change", columns)))"
+        }
+        let columns = "quarter, states, units, clicks, late, app, campaign_id"
+        var absent: [String] = []
+        let cells: String
+        switch table {
+        case .campaign:
+            // Asked only without a period, of which it knows nothing.
+            cells = """
+                (SELECT * FROM tapline.cell_campaign
+                WHERE $2::timestamptz IS NULL AND $3::timestamptz IS NULL)
+                """
+            absent = ["first", "second", "quarter"]
+        case .quarter:
+            cells = withChanges("tapline.cell_quarter", columns)
+            absent = ["first", "second"]
+        case .dimension:
+            cells = withChanges("tapline.cell", ([columns] + Self.columns).joined(separator: ", "))
+        }
+        var text = report(.plain).replacing("<cells>", with: cells)
+        for name in absent {
+            text.replace("<\(name)>", with: name == "quarter" ? "NULL::int" : "NULL::text")
+        }
+        return text + ",\n"
     }
 
     /// The key of a day, of the session's time zone.
@@ -41,27 +116,31 @@ extension Schema {
 
     /// Makes function `tapline.report` with the text of this version; harmless when repeated.
     package static var reportFunction: String {
-        report(.function)
-            .replacing("<statement of events>", with: functionStatement(from: .events))
-            .replacing("<statement of units>", with: functionStatement(from: .units))
+        var text = report(.function)
+            .replacing("<units of events>", with: units(fromSpecial: false) + allUnits)
+            .replacing("<special>", with: units(fromSpecial: true))
+            .replacing("<units of special>", with: specialUnits)
+            .replacing("<units of cells>", with: plainUnits)
+            .replacing("<counts>", with: report(.cells) + functionSelection)
+        for table in CellTable.allCases {
+            text.replace("<cells by \(table.rawValue)>", with: units(from: table))
+        }
+        let first = "CASE $8 " + columns.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
+        let one = "CASE $8 WHEN 'day' THEN \(dayKey) WHEN 'hour' THEN \(hourKey) ELSE first END"
+        for (name, value) in [
+            "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
+            "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",
+            "cell campaign": "CASE WHEN $9 THEN e.campaign_id END",
+            "quarter": "CASE WHEN $8 IN ('day', 'hour') THEN e.quarter END",
+        ] {
+            text.replace("<\(name)>", with: value)
+        }
+        return text
     }
 
     private static let columns = [
         "platform", "app_version", "os_version", "locale", "country", "provider",
     ]
-
-    private static func functionStatement(from source: UnitSource) -> String {
-        let first = "CASE $9 " + columns.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
-        let one = "CASE $9 WHEN 'day' THEN \(dayKey) WHEN 'hour' THEN \(hourKey) ELSE first END"
-        var text = reportResult(from: source) + functionSelection
-        for (name, value) in [
-            "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
-            "campaign": "CASE WHEN $10 THEN coalesce(campaign_id, '(unattributed)') END",
-        ] {
-            text = text.replacing("<\(name)>", with: value)
-        }
-        return text
-    }
 
     private static let functionSelection = """
 
@@ -77,8 +156,8 @@ extension Schema {
                 ctr_delivered_numerator::bigint, ctr_delivered_denominator::bigint),
             ctr_sent, ctr_accepted, engagement_rate, dismiss_rate
         FROM result
-        ORDER BY is_total DESC, CASE WHEN $9 IN ('day', 'hour') THEN one END COLLATE "C",
+        ORDER BY is_total DESC, CASE WHEN $8 IN ('day', 'hour') THEN one END COLLATE "C",
             delivered DESC, app COLLATE "C", campaign_id COLLATE "C", one COLLATE "C"
-        LIMIT $8
+        LIMIT $7
         """
 }

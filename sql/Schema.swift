@@ -14,6 +14,7 @@ package enum Schema {
     package static let migrations: [Migration] = [
         Migration(version: 1, name: "initial", sql: text(PackageResources._001_initial_sql)),
         Migration(version: 2, name: "units", sql: text(PackageResources._002_units_sql)),
+        Migration(version: 3, name: "cells", sql: text(PackageResources._003_cells_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
@@ -22,7 +23,9 @@ package enum Schema {
         case source
         /// What the events say of each unit.
         case exact
-        /// Units as folded.
+        /// What else is to be known of the messages of special units.
+        case sibling
+        /// Units in cells.
         case plain
         /// Counts and rates of units.
         case cells
@@ -35,6 +38,7 @@ package enum Schema {
         switch part {
         case .source: text(PackageResources.source_sql)
         case .exact: text(PackageResources.exact_sql)
+        case .sibling: text(PackageResources.sibling_sql)
         case .plain: text(PackageResources.plain_sql)
         case .cells: text(PackageResources.cells_sql)
         case .function: text(PackageResources.function_sql)

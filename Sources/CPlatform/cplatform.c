@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 static uint32_t table[8][256];
@@ -86,9 +87,10 @@ void tapline_set_thread_name(const char *name) {
 
 void tapline_limit_malloc_arenas(int count) {
     mallopt(M_ARENA_MAX, count);
-    // Bodies of a few hundred KB come and go: their pages are kept, or each would be faulted in anew.
+    // Bodies of a few hundred KB come and go, and batches of fifty of them: their pages are kept, or each
+    // would be faulted in anew.
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
-    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    mallopt(M_TRIM_THRESHOLD, 48 << 20);
 }
 
 void tapline_random(void *bytes, size_t count) {
@@ -108,4 +110,38 @@ void tapline_random(void *bytes, size_t count) {
 const void *tapline_find(
     const void *bytes, size_t count, const void *pattern, size_t pattern_count) {
     return memmem(bytes, count, pattern, pattern_count);
+}
+
+static const size_t huge_page = 2 << 20;
+
+static size_t mapped(size_t count) { return (count + huge_page - 1) / huge_page * huge_page; }
+
+void *tapline_allocate_zeroed(size_t count) {
+    if (count < huge_page) {
+        return calloc(1, count);
+    }
+    // One page more than is wanted, so that the part that starts on a huge page is large enough.
+    size_t size = mapped(count);
+    char *block = mmap(
+        NULL, size + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) {
+        return NULL;
+    }
+    size_t before = (huge_page - (uintptr_t)block % huge_page) % huge_page;
+    if (before > 0) {
+        munmap(block, before);
+    }
+    if (before < huge_page) {
+        munmap(block + before + size, huge_page - before);
+    }
+    madvise(block + before, size, MADV_HUGEPAGE);
+    return block + before;
+}
+
+void tapline_free_zeroed(void *bytes, size_t count) {
+    if (count < huge_page) {
+        free(bytes);
+    } else {
+        munmap(bytes, mapped(count));
+    }
 }

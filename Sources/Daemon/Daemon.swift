@@ -76,13 +76,13 @@ package final class Daemon: Sendable {
         let results = StoredResults()
         self.results = results
         let keeper = Keeper(
-            database: connect, spool: spool, ledger: ledger, settings: settings.load,
+            database: connect, spool: spool, ledger: ledger,
             registry: registry)
         let scan = UnloadedScan(spool: spool, directory: settings.dataDirectory + "/spool")
         loader = Loader(
             database: connect, spool: spool, settings: settings.load,
             metrics: LoadMetrics(registry: registry), ledger: ledger, notifier: results.notifier,
-            onClaim: { scan.start(from: $0, ledger) }, onCommit: { keeper.noteCommit() })
+            onClaim: { scan.start(from: $0, ledger) })
         keys = KeyCache(path: settings.dataDirectory + "/keys", database: connect)
         service = IngestService(
             settings: settings.service, spool: spool, keys: keys, registry: registry,

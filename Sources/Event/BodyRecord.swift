@@ -23,18 +23,19 @@ package struct BodyRecord: Sendable {
         case malformed(offset: Int)
     }
 
-    /// The app that sent the body, as UTF-8.
-    package let app: [UInt8]
     /// Lines with an event, good or bad.
     package let received: Int
     /// Lines that were rejected.
     package let rejected: Int
     /// When the body came, in microseconds since 1970 UTC.
     package let receivedAt: Int64
-    /// The accepted events, in the order of their lines.
-    package let rows: [EventRow]
+    /// The bytes of the app that sent the body, as UTF-8.
+    private let appRange: Range<Int>
+    /// How many accepted events there are.
+    private let count: Int
+    private let payload: [UInt8]
 
-    /// Reads a payload and checks all its lengths, those inside of rows too.
+    /// Reads the head of a payload.
     package init(payload: [UInt8]) throws(Failure) {
         guard payload.count >= Self.headerBytes else { throw .malformed(offset: payload.count) }
         guard payload[0] == Self.version else { throw .version(payload[0]) }
@@ -48,26 +49,44 @@ package struct BodyRecord: Sendable {
         let appEnd = Self.headerBytes + Int(integer(2, 2))
         received = Int(integer(4, 4))
         rejected = Int(integer(8, 4))
-        let count = Int(integer(12, 4))
+        count = Int(integer(12, 4))
         receivedAt = Int64(bitPattern: integer(16, 8))
         guard payload[1] == 0, received == rejected + count else { throw .malformed(offset: 1) }
         guard appEnd <= payload.count else { throw .malformed(offset: 2) }
-        app = Array(payload[Self.headerBytes..<appEnd])
-        var rows: [EventRow] = []
-        // A count that lies must not reserve memory.
-        rows.reserveCapacity(min(count, payload.count / EventRow.bytesMin))
-        var index = appEnd
+        appRange = Self.headerBytes..<appEnd
+        self.payload = payload
+    }
+
+    /// The app that sent the body, as UTF-8.
+    package var app: [UInt8] { Array(payload[appRange]) }
+
+    /// Reads the accepted events in the order of their lines, and checks all lengths.
+    ///
+    /// - Parameter body: Takes an event and where in the payload its row is.
+    package func forEachEvent(
+        _ body: (UnitEvent, Range<Int>) -> Void
+    ) throws(Failure) {
+        let bytes = payload.rawSpan
+        var index = appRange.upperBound
         for _ in 0..<count {
-            guard payload.count - index >= 4 else { throw .malformed(offset: index) }
-            let end = index + 4 + Int(integer(index, 4))
-            guard end <= payload.count, let row = EventRow(payload, index + 4..<end) else {
-                throw .malformed(offset: index)
-            }
-            rows.append(row)
+            guard payload.count &- index >= 4 else { throw .malformed(offset: index) }
+            let start = index &+ 4
+            let end = start &+ Int(bytes.halfWord(at: index))
+            guard end <= payload.count, end &- start >= EventRow.bytesMin,
+                bytes.byte(at: start) == 0, bytes.byte(at: start &+ 1) == EventRow.fieldCount,
+                let event = UnitEvent(row: bytes.extracting(start..<end))
+            else { throw .malformed(offset: index) }
+            body(event, start..<end)
             index = end
         }
         guard index == payload.count else { throw .malformed(offset: index) }
-        self.rows = rows
+    }
+
+    /// The accepted events, in the order of their lines.
+    package func rows() throws(Failure) -> [EventRow] {
+        var rows: [EventRow] = []
+        try forEachEvent { _, range in rows.append(EventRow(checked: payload, range)) }
+        return rows
     }
 }
 

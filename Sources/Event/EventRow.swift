@@ -17,49 +17,10 @@ package struct EventRow: Sendable {
     /// Where in it the row is.
     package let range: Range<Int>
 
-    /// A row at `range`, or nil if its lengths are not those of a row.
-    package init?(_ payload: [UInt8], _ range: Range<Int>) {
+    /// The row at `range`, which ``UnitEvent/init(row:columns:)`` has checked.
+    package init(checked payload: [UInt8], _ range: Range<Int>) {
         self.payload = payload
         self.range = range
-        guard range.lowerBound >= 0, range.upperBound <= payload.count,
-            range.count >= Self.bytesMin, integer(0, 2) == Int64(Self.fieldCount)
-        else { return nil }
-        guard let index = Self.end(of: payload, range) else { return nil }
-        guard index == range.count,
-            EventType(rawValue: Int16(truncatingIfNeeded: integer(70, 2))) != nil,
-            TimeRule(rawValue: Int16(truncatingIfNeeded: integer(76, 2))) != nil
-        else { return nil }
-    }
-
-    /// Where the last field of a row ends, from its start; nil if a length is not one of a row.
-    private static func end(of payload: [UInt8], _ range: Range<Int>) -> Int? {
-        let widths = widths
-        return unsafe payload.withUnsafeBytes { bytes in
-            var index = 2
-            for column in 0..<EventColumn.count {
-                guard range.count - index >= 4 else { return nil }
-                // SAFETY: four bytes within the range, which is within the payload.
-                let word = unsafe bytes.loadUnaligned(
-                    fromByteOffset: range.lowerBound + index, as: Int32.self)
-                let count = Int(Int32(bigEndian: word))
-                guard count >= -1, range.count - index - 4 >= count else { return nil }
-                let width = widths[column]
-                if width > 0, count != width, column < 6 || count != -1 { return nil }
-                index += 4 + max(count, 0)
-            }
-            return index
-        }
-    }
-
-    /// The bytes of each column whose width is fixed; 0 for the others.
-    private static let widths = EventColumn.allCases.map { column in
-        switch column {
-        case .key, .unit, .inboxUnit: 16
-        case .eventTime, .receivedAt, .propertiesHash, .occurredAt, .sentAt: 8
-        case .type, .timeRule: 2
-        case .opensApp, .isTest, .silent: 1
-        default: 0
-        }
     }
 
     /// The identity of the event.

@@ -1,7 +1,7 @@
 import JSONLines
 
 /// What an event says happened; the codes are those of `tapline.event_type`.
-public enum EventType: Int16, CaseIterable, Sendable {
+public enum EventType: Int16, CaseIterable, BitwiseCopyable, Sendable {
     /// A tracking event with a word of the client's own.
     case custom = 0
     case sent, failed, received, displayed, consumed, confirmed, clicked, action, dismissed

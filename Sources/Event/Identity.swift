@@ -10,7 +10,7 @@ import JSONLines
 ///
 /// Each field is its length in four bytes, big-endian, and its bytes; an absent one is the length
 /// 0xFFFFFFFF alone. The type is the known word, that of a custom event the word as sent.
-package struct Identity: Hashable, Comparable, Sendable {
+package struct Identity: Hashable, Comparable, BitwiseCopyable, Sendable {
     package let high: UInt64
     package let low: UInt64
 
@@ -25,7 +25,7 @@ package struct Identity: Hashable, Comparable, Sendable {
 }
 
 /// What engagement is counted by: a message on a device, within an app.
-package struct Unit: Hashable, Sendable {
+package struct Unit: Hashable, BitwiseCopyable, Sendable {
     /// The first 64 bits of the SHA-256 of app and `message_uid`, as fields of ``Identity``; 0 without
     /// a message.
     package let message: UInt64

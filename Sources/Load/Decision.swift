@@ -11,20 +11,33 @@ struct Decision: ~Copyable {
     ///
     /// - Parameters:
     ///   - batch: The rows.
-    ///   - known: For each row the content that the database holds under its key, if it does.
-    init(_ batch: borrowing LoadBatch, known: [EventContent?]) {
-        let count = batch.rows.count
-        verdicts = Array(repeating: .stored, count: count)
-        var newKeys = KeyTable(capacity: count)
-        for row in 0..<count {
+    ///   - open: What the open segment holds.
+    ///   - older: What the closed segments hold of the keys that the open one does not.
+    ///   - newKeys: An empty table, to be used again.
+    init(
+        _ batch: borrowing LoadBatch, _ open: borrowing OpenSegment,
+        _ older: borrowing OlderUnits, newKeys: inout KeyTable
+    ) {
+        verdicts = Array(repeating: .stored, count: batch.count)
+        let events = batch.events
+        for row in events.indices {
+            if row &+ Self.lookAhead < events.count {
+                open.keys.prefetch(events[row &+ Self.lookAhead].key)
+            }
+            let key = events[row].key
             let content = batch.contents[row]
-            if let existing = known[row] ?? newKeys.insert(batch.keys[row], content) {
+            if let existing = open.keys.content(of: key) ?? older.content(of: key)
+                ?? newKeys.insert(key, content)
+            {
                 verdicts[row] = existing.verdict(for: content)
             } else {
                 storedCount += 1
             }
         }
     }
+
+    /// How many rows ahead what is needed is asked of memory: it takes about as long to come.
+    static let lookAhead = 8
 
     /// Notes that PostgreSQL refused a row that was to be stored.
     mutating func deadLetter(_ row: Int) {

@@ -20,6 +20,14 @@ struct EventContent: Equatable, Sendable {
         properties = propertiesHash.map { $0 == 0 ? 1 : UInt64(bitPattern: $0) } ?? 0
     }
 
+    /// The content of an event, whose row is `row`.
+    init(_ event: UnitEvent, _ row: RawSpan) {
+        let text = event.campaign.lowerBound + 4..<event.campaign.upperBound
+        self.init(
+            campaign: event.hasCampaign ? contentHash(row.extracting(text)) : nil,
+            propertiesHash: event.propertiesHash)
+    }
+
     /// What becomes of an event whose key is already stored with this content (docs/events.md):
     /// a field that both carry and that differs makes a conflict, absent against present does not.
     func verdict(for incoming: EventContent) -> StoredVerdict {
@@ -64,7 +72,7 @@ func contentHash(_ bytes: RawSpan) -> UInt64 {
 
 /// The finalizer of MurmurHash3 (Austin Appleby, public domain).
 @inline(__always)
-private func mixed(_ value: UInt64) -> UInt64 {
+func mixed(_ value: UInt64) -> UInt64 {
     var hash = value
     hash = (hash ^ (hash >> 33)) &* 0xFF51_AFD7_ED55_8CCD
     hash = (hash ^ (hash >> 33)) &* 0xC4CE_B9FE_1A85_EC53

@@ -3,7 +3,7 @@ import Spool
 
 /// The accepted rows of some spool records, in spool order: what one load transaction takes.
 ///
-/// Rows stay where the spool reader put them; a row is a view of one of the payloads.
+/// Rows stay where the spool reader put them; here is only where each is.
 struct LoadBatch: Sendable {
     /// One spool record, which is one HTTP body.
     struct Record: Sendable {
@@ -12,17 +12,29 @@ struct LoadBatch: Sendable {
         /// Lines of the body, and those of them that were refused.
         let received: Int
         let rejected: Int
-        /// Its rows in ``LoadBatch/rows``.
+        /// Its rows in the batch.
         let rows: Range<Int>
+        fileprivate let payload: [UInt8]
+    }
+
+    /// Where a row is.
+    private struct Place: BitwiseCopyable {
+        let record: UInt32
+        let start: UInt32
+        let end: UInt32
     }
 
     private(set) var records: [Record] = []
-    private(set) var rows: [EventRow] = []
-    /// The identity of each row, and what tells its conflicts.
-    private(set) var keys: [Identity] = []
+    private var places: [Place] = []
+    /// What of each row its unit is made of.
+    private(set) var events: [UnitEvent] = []
+    /// What tells a conflict of each row from a duplicate.
     private(set) var contents: [EventContent] = []
 
     var isEmpty: Bool { records.isEmpty }
+
+    /// How many rows there are.
+    var count: Int { events.count }
 
     /// The position up to which the spool is loaded once this batch is committed.
     var mark: SpoolMark? { records.last?.mark }
@@ -36,31 +48,53 @@ struct LoadBatch: Sendable {
     /// - Throws: ``BodyRecord/Failure`` when the payload is not a body record; nothing is added then.
     mutating func append(_ record: SpoolRecord) throws(BodyRecord.Failure) {
         let body = try BodyRecord(payload: record.payload)
-        let first = rows.count
-        rows.append(contentsOf: body.rows)
-        for row in body.rows {
-            keys.append(row.key)
-            contents.append(row.content)
+        let first = events.count
+        let number = UInt32(records.count)
+        do throws(BodyRecord.Failure) {
+            let payload = record.payload.rawSpan
+            try body.forEachEvent { event, range in
+                contents.append(EventContent(event, payload.extracting(range)))
+                events.append(event)
+                places.append(
+                    Place(
+                        record: number, start: UInt32(truncatingIfNeeded: range.lowerBound),
+                        end: UInt32(truncatingIfNeeded: range.upperBound)))
+            }
+        } catch {
+            contents.removeSubrange(first...)
+            events.removeSubrange(first...)
+            places.removeSubrange(first...)
+            throw error
         }
         records.append(
             Record(
                 mark: record.mark, received: body.received, rejected: body.rejected,
-                rows: first..<rows.count))
-    }
-}
-
-extension EventRow {
-    /// Calls `body` with the bytes of the row.
-    func withBytes<E: Error>(_ body: (RawSpan) throws(E) -> Void) throws(E) {
-        try unsafe body(payload.span.bytes.extracting(range))
+                rows: first..<events.count, payload: record.payload))
     }
 
-    /// What tells a conflict of this event from a duplicate.
-    var content: EventContent {
-        EventContent(
-            campaign: field(.campaignID).map {
-                unsafe contentHash(payload.span.bytes.extracting($0))
-            },
-            propertiesHash: propertiesHash)
+    /// Forgets all rows and keeps the memory.
+    mutating func removeAll() {
+        records.removeAll(keepingCapacity: true)
+        places.removeAll(keepingCapacity: true)
+        contents.removeAll(keepingCapacity: true)
+        events.removeAll(keepingCapacity: true)
+    }
+
+    /// The bytes of a row.
+    @_lifetime(borrow self)
+    func bytes(_ row: Int) -> RawSpan {
+        let place = places[row]
+        // SAFETY: the payload is held, and not changed, for as long as this value is borrowed.
+        let payload = unsafe records[Int(place.record)].payload.withUnsafeBytes { unsafe $0 }
+        let span = unsafe RawSpan(_unsafeBytes: payload)
+        return unsafe _overrideLifetime(
+            span.extracting(Int(place.start)..<Int(place.end)), borrowing: self)
+    }
+
+    /// A row by itself.
+    func row(_ row: Int) -> EventRow {
+        let place = places[row]
+        return EventRow(
+            checked: records[Int(place.record)].payload, Int(place.start)..<Int(place.end))
     }
 }

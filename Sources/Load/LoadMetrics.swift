@@ -5,6 +5,7 @@ import Postgres
 package final class LoadMetrics: Sendable {
     let batches: Counter
     let batchSeconds: Histogram
+    let closeSeconds: Histogram
     let databaseUp: Gauge
     let unreadable: Counter
     private let failures: [String: Counter]
@@ -14,6 +15,9 @@ package final class LoadMetrics: Sendable {
         batches = registry.counter("tapline_load_batches_total", "Load transactions committed")
         batchSeconds = registry.histogram(
             "tapline_load_batch_seconds", "Time of one load transaction, from turn to commit")
+        closeSeconds = registry.histogram(
+            "tapline_segment_close_seconds", "Time to close a full segment, during which none loads"
+        )
         databaseUp = registry.gauge(
             "tapline_database_up", "1 while the loader has a session with the database")
         unreadable = registry.counter(

@@ -6,24 +6,30 @@ import Spool
 extension LoadSession {
     /// Connects; ``claim()`` comes next.
     init(
-        database: () throws(PostgresError) -> String, spoolID: SpoolID, index: DedupeIndex,
+        database: () throws(PostgresError) -> String, spoolID: SpoolID, picture: Picture,
         settings: LoadSettings
     ) throws(LoadError) {
         connection = try Self.connect(database, settings)
         self.spoolID = spoolID
-        self.index = index
+        self.picture = picture
+        segmentRowsMax = settings.segmentRowsMax
+        heavyUnitEvents = settings.heavyUnitEvents
+        alwaysWritesNews = settings.alwaysWritesNews
         epoch = SpoolID.random()
     }
 
     private static func connect(
         _ database: () throws(PostgresError) -> String, _ settings: LoadSettings
     ) throws(LoadError) -> PostgresConnection {
-        // Probes are by index only: a plan made for 20 keys must serve for 20 000 as well.
+        // Probes are by index only: a plan made for 20 keys must serve for 20 000 as well, and the
+        // planner takes a range of units for a large part of the table.
         try PostgresConnection.open(
             database: database, applicationName: "tapline load",
             settings: """
                 SET synchronous_commit = on; SET jit = off;
-                SET enable_hashjoin = off; SET enable_mergejoin = off;
+                SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;
+                SET enable_bitmapscan = off; SET enable_material = off; SET enable_memoize = off;
+                SET plan_cache_mode = force_generic_plan;
                 SET lock_timeout = \(settings.lockTimeoutMilliseconds);
                 SET statement_timeout = \(settings.statementTimeoutMilliseconds);
                 SET idle_in_transaction_session_timeout = \(settings.statementTimeoutMilliseconds)
@@ -68,14 +74,6 @@ extension LoadSession {
         guard connection.isAlive else {
             throw .postgres(.connectionLost(reason: "closed while idle", sqlstate: nil))
         }
-    }
-
-    /// Closes a full segment; a failure to do so is tried again after the next batch.
-    mutating func openNextSegment(_ settings: LoadSettings) throws(LoadError) {
-        guard
-            let next = try Segments.openNext(connection, rowsMax: settings.segmentRowsMax)
-        else { return }
-        index.segments.append(DedupeIndex.Segment(number: next, table: KeyTable()))
     }
 
     private static var hostName: String {

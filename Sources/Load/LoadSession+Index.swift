@@ -2,154 +2,249 @@ import Event
 import Platform
 import Postgres
 
-/// Keeping the daemon's picture of the keys equal to the database.
+/// Keeping the daemon's picture equal to the database.
 extension LoadSession {
-    /// Brings the index up to the batch before this turn; call it under the turn lock.
+    /// Rows that are folded at once when a segment is read.
+    private static let chunkRows = 20_000
+
+    /// Brings the picture up to the batch before this turn; call it under the turn lock.
     mutating func catchUp(with turn: Turn) throws(LoadError) {
-        if index.batch == turn.previous, index.open?.number == turn.segment,
-            turn.previous == 0 || turn.knownStoredAt == index.storedAt
+        let isSameHistory = turn.previous == 0 || turn.knownStoredAt == picture.storedAt
+        if picture.batch == turn.previous, picture.openNumber == turn.segment, isSameHistory,
+            picture.generation == turn.generation
         {
-            if index.hasClosingSegment { try readSegments(turn) }
             return
         }
-        // A database that does not have this history was restored from a backup: the keys known
-        // here may not be stored there, so all of them are read again.
-        if index.batch > 0, turn.knownStoredAt != index.storedAt {
-            Log.warn("the database has another history than before, reading its keys again")
-            index.segments = []
-            index.batch = -1
+        // A database that does not have this history was restored from a backup: what is known here
+        // may not be stored there, so all of it is read again.
+        if picture.batch > 0, turn.knownStoredAt != picture.storedAt {
+            Log.warn("the database has another history than before, reading it again")
+            picture.filters = FilterStack()
+            picture.several = []
+            picture.forget()
         }
-        try readSegments(turn)
-        index.batch = turn.previous
-        index.storedAt = turn.previousStoredAt
+        if picture.generation != turn.generation {
+            picture.forget()
+            try readTestDevices()
+        }
+        try readFilters()
+        let known = picture.batch < 0 ? nil : picture.takeOpen()
+        var open = known?.segment.number == turn.segment ? known : nil
+        if let box = open {
+            let isComplete = try readNews(of: box, turn)
+            if !isComplete { open = nil }
+        }
+        if open == nil {
+            let fresh = OpenBox(number: turn.segment)
+            try read(&fresh.segment, where: "true")
+            try readSpecials(&fresh.segment, after: -1)
+            open = fresh
+        }
+        if let open { picture.putOpen(open) }
+        picture.batch = turn.previous
+        picture.storedAt = turn.previousStoredAt
+        picture.generation = turn.generation
     }
 
-    /// Reads what is new in the segments that are known, and the segments that are not.
-    private mutating func readSegments(_ turn: Turn) throws(LoadError) {
-        let rows = try connection.statement(
+    /// Reads what other daemons have added to the open segment since.
+    ///
+    /// - Returns: Whether it is complete then.
+    private mutating func readNews(of open: OpenBox, _ turn: Turn) throws(LoadError) -> Bool {
+        // From what the others wrote down; where one did not know that it is read, from the rows.
+        let batches = try connection.statement(
             """
-            SELECT s.segment, s.state, coalesce(s.rows, t.segment_rows),
-                (SELECT min(first_block) FROM tapline.batch b
-                    WHERE b.segment = s.segment AND b.batch > \(index.batch))
-            FROM tapline.segment s, tapline.turn t ORDER BY s.segment
+            SELECT b.batch, n.batch IS NOT NULL, b.first_block
+            FROM tapline.batch b LEFT JOIN tapline.batch_news n ON n.batch = b.batch
+            WHERE b.segment = \(turn.segment) AND b.batch > \(picture.batch) AND b.rows > 0
+            ORDER BY b.batch
             """)
-        var segments: [DedupeIndex.Segment] = []
-        for row in 0..<rows.rows {
-            let number = Int(rows.int64(row, 0) ?? 0)
-            let isSealed = rows.string(row, 1) == "sealed"
-            var known = index.segments.first { $0.number == number }
-            if let known, known.table != nil, let first = rows.int64(row, 3) {
-                try readKeys(
-                    of: known, where: "ctid >= '(\(first),0)' AND batch > \(index.batch)")
-            }
-            if let count = known?.table?.count, Int64(count) != rows.int64(row, 2) {
-                // A table short of keys would store an event twice.
-                Log.warn(
-                    "keys of segment \(number) are not complete, reading them again",
-                    ["known": "\(count)", "rows": "\(rows.int64(row, 2) ?? 0)"])
-                known = nil
-            }
-            if let known {
-                if isSealed { known.seal() }
-                segments.append(known)
-            } else if isSealed {
-                segments.append(try readFilter(of: number))
+        var first: Int64?
+        var known = picture.batch
+        for row in 0..<batches.rows {
+            let batch = batches.int64(row, 0) ?? 0
+            if batches.bool(row, 1) == true, first == nil,
+                try readNews(of: batch, into: &open.segment)
+            {
+                known = batch
             } else {
-                let segment = DedupeIndex.Segment(number: number, table: KeyTable())
-                try readKeys(of: segment, where: "true")
-                segments.append(segment)
+                first = min(first ?? .max, batches.int64(row, 2) ?? 0)
             }
         }
-        index.segments = segments
+        if let first {
+            try read(&open.segment, where: "ctid >= '(\(first),0)' AND batch > \(known)")
+        }
+        guard open.segment.rows == turn.segmentRows else {
+            // A picture short of keys would store an event twice.
+            Log.warn(
+                "keys of segment \(turn.segment) are not complete, reading them again",
+                ["known": "\(open.segment.rows)", "rows": "\(turn.segmentRows)"])
+            return false
+        }
+        try readSpecials(&open.segment, after: picture.batch)
+        return true
     }
 
-    private mutating func readKeys(
-        of segment: DedupeIndex.Segment, where condition: String
+    /// Folds a batch as another daemon wrote it down.
+    ///
+    /// - Returns: Whether it could be read; nothing is changed otherwise.
+    private mutating func readNews(
+        of batch: Int64, into segment: inout OpenSegment
+    ) throws(LoadError) -> Bool {
+        let answer = try connection.statement(
+            "SELECT events FROM tapline.batch_news WHERE batch = $1", [.int64(batch)],
+            format: .binary)
+        guard answer.rows == 1, let news = BatchNews.Reader(answer.bytes(0, 0), &segment) else {
+            Log.warn("cannot read what another daemon wrote of batch \(batch), reading its rows")
+            return false
+        }
+        var older = try self.older(than: segment, news.events[...])
+        var fold = Fold(isWriting: false)
+        for index in news.events.indices {
+            let event = news.events[index]
+            segment.add(
+                event, campaign: news.campaigns[index], profile: news.profiles[index],
+                old: &older, to: &fold)
+            segment.addKey(event.key, news.contents[index])
+        }
+        return true
+    }
+
+    private mutating func readTestDevices() throws(LoadError) {
+        let marks = try connection.statement(
+            "SELECT tapline.hash64(app, device_id) FROM tapline.test_device WHERE applied", [],
+            format: .binary)
+        picture.testDevices = []
+        for row in 0..<marks.rows {
+            picture.testDevices.insert(deviceHalf(marks.bytes(row, 0)))
+        }
+    }
+
+    /// Reads the filters of the closed segments that are not known yet.
+    private mutating func readFilters() throws(LoadError) {
+        let closed = try connection.statement(
+            "SELECT segment, filter IS NULL FROM tapline.segment WHERE state <> 'open' ORDER BY 1")
+        for row in 0..<closed.rows {
+            let number = Int(closed.int64(row, 0) ?? 0)
+            if picture.filters.contains(segment: number) { continue }
+            if closed.bool(row, 1) == true {
+                // Closed by a version that kept no filter.
+                var segment = OpenSegment(number: number)
+                try read(&segment, where: "true", isAlone: true)
+                let filter = segment.makeFilter(rowsMax: segmentRowsMax)
+                _ = try connection.statement(
+                    "UPDATE tapline.segment SET filter = $2 WHERE segment = $1",
+                    [.int32(Int32(number)), .bytes(filter.bytes)])
+                picture.filters.add(filter, segment: number)
+                continue
+            }
+            let answer = try connection.statement(
+                "SELECT filter FROM tapline.segment WHERE segment = $1", [.int32(Int32(number))],
+                format: .binary)
+            guard let filter = SegmentFilter(bytes: answer.array(0, 0) ?? []) else {
+                throw .schema("the filter of segment \(number) is damaged")
+            }
+            picture.filters.add(filter, segment: number)
+        }
+    }
+
+    /// Folds stored rows into a segment; nothing is written.
+    ///
+    /// - Parameter isAlone: Whether only the rows count, and not what older segments hold of their units.
+    private mutating func read(
+        _ segment: inout OpenSegment, where condition: String, isAlone: Bool = false
+    ) throws(LoadError) {
+        // COPY keeps the connection busy, and older segments are asked in between: so all rows come
+        // first, in chunks that are as small as the reader makes them.
+        var chunks: [RowChunk] = []
+        do throws(PostgresError) {
+            try connection.copyOut(
+                """
+                COPY (SELECT \(UnitEvent.selection)
+                    FROM tapline.event_\(segment.number) e WHERE \(condition))
+                TO STDOUT (FORMAT binary)
+                """
+            ) { row in
+                if chunks.isEmpty || chunks[chunks.count - 1].count >= Self.chunkRows {
+                    chunks.append(RowChunk())
+                }
+                chunks[chunks.count - 1].append(row.bytes)
+            }
+        } catch {
+            throw .postgres(error)
+        }
+        var fold = Fold(isWriting: false)
+        for chunk in chunks {
+            var older = try self.older(than: segment, isAlone ? [] : chunk.events[...])
+            for index in chunk.events.indices {
+                let event = chunk.events[index]
+                let bytes = chunk.row(index)
+                segment.add(event, row: bytes, old: &older, to: &fold)
+                segment.addKey(event.key, EventContent(event, bytes))
+            }
+        }
+    }
+
+    /// Reads which units are special, from the batches after `batch`.
+    private mutating func readSpecials(
+        _ segment: inout OpenSegment, after batch: Int64
     ) throws(LoadError) {
         do throws(PostgresError) {
             try connection.copyOut(
                 """
-                COPY (SELECT key, properties_hash, campaign_id
-                    FROM tapline.event_\(segment.number) WHERE \(condition))
-                TO STDOUT (FORMAT binary)
+                COPY (SELECT unit, (segment = \(segment.number))::int FROM tapline.special_unit
+                    WHERE batch > \(batch)) TO STDOUT (FORMAT binary)
                 """
             ) { row in
-                guard let key = row.field(0) else { return }
-                var campaign: UInt64?
-                if let text = row.field(2) { campaign = contentHash(text) }
-                segment.table?.insert(
-                    Identity(uuid: key),
-                    EventContent(campaign: campaign, propertiesHash: row.int64(1)))
+                guard let unit = row.field(0) else { return }
+                segment.readSpecial(Unit(uuid: unit), isListed: row.int64(1) == 1)
             }
         } catch {
             throw .postgres(error)
         }
     }
+}
 
-    private mutating func readFilter(of number: Int) throws(LoadError) -> DedupeIndex.Segment {
-        let result = try connection.statement(
-            "SELECT count(*) FROM tapline.event_\(number)")
-        var filter = KeyFilter(keys: Int(result.int64(0, 0) ?? 0))
-        do throws(PostgresError) {
-            try connection.copyOut(
-                "COPY (SELECT key FROM tapline.event_\(number)) TO STDOUT (FORMAT binary)"
-            ) { row in
-                if let key = row.field(0) { filter.insert(Identity(uuid: key)) }
-            }
-        } catch {
-            throw .postgres(error)
+/// Rows of the event table as ``UnitEvent/selection`` gives them.
+private struct RowChunk {
+    private var bytes: [UInt8] = []
+    private var starts: [Int] = [0]
+    private(set) var events: [UnitEvent] = []
+    var count: Int { events.count }
+
+    mutating func append(_ row: RawSpan) {
+        guard let event = UnitEvent(row: row, columns: UnitEvent.columns) else {
+            preconditionFailure("a row of the event table that is none")
         }
-        return DedupeIndex.Segment(number: number, filter: filter)
+        events.append(event)
+        unsafe row.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+        starts.append(bytes.count)
     }
 
-    /// What the database holds under the key of each row: exact for segments without an index; the
-    /// sealed ones are asked for those keys that their filters do not rule out.
-    mutating func knownContents(
-        of batch: borrowing LoadBatch
-    ) throws(LoadError) -> [EventContent?] {
-        var known: [EventContent?] = Array(repeating: nil, count: batch.rows.count)
-        var asked: [Int: [Int]] = [:]
-        for row in batch.rows.indices {
-            let key = batch.keys[row]
-            known[row] = index.exactContent(of: key)
-            guard known[row] == nil else { continue }
-            index.forEachSealedCandidate(of: key) { asked[$0, default: []].append(row) }
-        }
-        for (segment, rows) in asked.sorted(by: { $0.key < $1.key }) {
-            let stored = try probe(segment, rows, of: batch)
-            for row in rows {
-                if let content = stored.content(of: batch.keys[row]) { known[row] = content }
-            }
-        }
-        return known
+    @_lifetime(borrow self)
+    func row(_ index: Int) -> RawSpan {
+        bytes.rawSpan.extracting(starts[index]..<starts[index + 1])
+    }
+}
+
+extension Unit {
+    /// The unit in the binary form of uuid: 16 bytes.
+    init(uuid bytes: RawSpan) {
+        let identity = Identity(uuid: bytes)
+        self.init(message: identity.high, device: identity.low)
     }
 
-    /// Asks one sealed segment, by its index, for the keys of some rows.
-    private func probe(
-        _ segment: Int, _ rows: [Int], of batch: borrowing LoadBatch
-    ) throws(LoadError) -> KeyTable {
-        var units: [UInt8] = []
-        var keys: [UInt8] = []
-        for row in rows {
-            let unit = batch.rows[row].unit
-            units += unit.message.bigEndianBytes + unit.device.bigEndianBytes
-            keys += batch.keys[row].bytes
-        }
-        let result = try connection.statement(
-            """
-            SELECT e.key, e.properties_hash, e.campaign_id
-            FROM unnest($1::uuid[], $2::uuid[]) AS asked (unit, key)
-            JOIN tapline.event_\(index.segments[segment].number) e USING (unit, key)
-            """,
-            [.uuidArray(units), .uuidArray(keys)], format: .binary)
-        var stored = KeyTable(capacity: result.rows)
-        for row in 0..<result.rows {
-            stored.insert(
-                Identity(uuid: result.bytes(row, 0)),
-                EventContent(
-                    campaign: result.isNull(row, 2) ? nil : contentHash(result.bytes(row, 2)),
-                    propertiesHash: result.int64(row, 1)))
-        }
-        return stored
+    /// The 16 bytes of the uuid.
+    var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(16)
+        bytes.append(self)
+        return bytes
     }
+}
+
+/// A device half of a unit from `tapline.hash64`: eight bytes.
+func deviceHalf(_ bytes: RawSpan) -> UInt64 {
+    precondition(bytes.byteCount == 8, "a hash of \(bytes.byteCount) bytes")
+    // SAFETY: 8 bytes, checked above.
+    return unsafe UInt64(bigEndian: bytes.unsafeLoadUnaligned(as: UInt64.self))
 }

@@ -9,17 +9,25 @@ import Spool
 /// A load transaction, in order:
 /// 1. lock the `turn` row, which puts the load transactions of all daemons into one order;
 /// 2. read what other daemons appended since this session's newest batch;
-/// 3. decide each row: exact keys, then filters, then probes of the sealed segments;
+/// 3. decide each row: exact keys, then filters, then probes of the closed segments;
 /// 4. COPY the new rows; conflicts and dead letters, which are rare;
-/// 5. counters, checkpoint and turn, and COMMIT.
+/// 5. fold the new rows into their units, and write what that changes in the cells;
+/// 6. counters, checkpoint and turn, and COMMIT.
 struct LoadSession: ~Copyable {
     let connection: PostgresConnection
-    let index: DedupeIndex
+    let picture: Picture
     let spoolID: SpoolID
+    let segmentRowsMax: Int
+    let heavyUnitEvents: Int
+    let alwaysWritesNews: Bool
     /// Written into the checkpoint row by this session; another value there fences it out.
     let epoch: SpoolID
     /// Where this session's newest rows are, or an earlier page: its next ones may follow there.
     var lastPage: (segment: Int, block: Int64)?
+    /// Closed segments whose statement for keys is planned.
+    var preparedKeys: Set<Int> = []
+    /// The keys of one batch; kept for its memory.
+    var newKeys = KeyTable()
     /// Whether this session has stored a row: then a row that fails alone is itself to blame.
     var hasStored = false
 
@@ -44,7 +52,7 @@ struct LoadSession: ~Copyable {
     }
 
     /// Ends a failed transaction; a failure to do so means a lost connection, which ends it too.
-    private mutating func rollback() {
+    mutating func rollback() {
         do throws(PostgresError) { try connection.execute("ROLLBACK") } catch {}
     }
 
@@ -53,28 +61,57 @@ struct LoadSession: ~Copyable {
     ) throws(LoadError) -> [StoredVerdict] {
         let turn = try takeTurn()
         try catchUp(with: turn)
-        var decision = Decision(batch, known: try knownContents(of: batch))
-        if isolatingRows {
-            try copyIsolating(batch, &decision, turn)
-        } else {
-            try copy(batch, rows: 0..<batch.rows.count, decision, turn)
+        // From its first change on the open segment is ahead of the database: it comes back only when
+        // that has committed. After a failure before, it is as good as it was.
+        guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
+        var stored: Stored
+        do throws(LoadError) {
+            stored = try decide(batch, isolatingRows: isolatingRows, turn, box.segment)
+        } catch {
+            picture.putOpen(box)
+            throw error
         }
-        try recordConflicts(batch, decision, turn)
-        try commit(batch, decision, turn)
-        remember(batch, decision, turn)
-        return decision.verdicts
+        var fold = Fold(isWriting: true, testDevices: picture.testDevices)
+        if turn.hasOthers || alwaysWritesNews { fold.news = BatchNews() }
+        if isolatingRows {
+            for row in 0..<batch.count where stored.decision.verdicts[row] == .stored {
+                box.add(row, of: batch, &stored.older, &fold)
+            }
+        } else {
+            // While the server takes the rows that were sent, the ones that follow are folded.
+            try copy(batch, rows: 0..<batch.count, stored.decision, turn) { row in
+                box.add(row, of: batch, &stored.older, &fold)
+            }
+        }
+        let verdicts = stored.decision.verdicts
+        try write(&fold, &box.segment, turn)
+        try commit(batch, verdicts, turn)
+        picture.putOpen(box)
+        picture.batch = turn.batch
+        picture.storedAt = turn.storedAt
+        hasStored = hasStored || stored.decision.storedCount > 0
+        return verdicts
     }
 
-    /// Adds a committed batch to the keys known here.
-    private mutating func remember(
-        _ batch: borrowing LoadBatch, _ decision: borrowing Decision, _ turn: Turn
-    ) {
-        for row in batch.rows.indices where decision.verdicts[row] == .stored {
-            index.open?.table?.insert(batch.keys[row], batch.contents[row])
-        }
-        index.batch = turn.batch
-        index.storedAt = turn.storedAt
-        hasStored = hasStored || decision.storedCount > 0
+    /// What became of each row, and what was found out on the way.
+    private struct Stored: ~Copyable {
+        var older: OlderUnits
+        var decision: Decision
+    }
+
+    /// Decides each row and writes down the conflicts; the picture stays as it is.
+    ///
+    /// - Parameter isolatingRows: Whether to store the rows too, and make dead letters of some.
+    private mutating func decide(
+        _ batch: borrowing LoadBatch, isolatingRows: Bool, _ turn: Turn,
+        _ open: borrowing OpenSegment
+    ) throws(LoadError) -> Stored {
+        let older = try self.older(than: open, batch)
+        newKeys.removeAll()
+        var decision = Decision(batch, open, older, newKeys: &newKeys)
+        if isolatingRows { try copyIsolating(batch, &decision, turn) }
+        try recordConflicts(batch, decision, turn)
+        return Stored(older: older, decision: decision)
     }
 
     // MARK: The turn
@@ -93,8 +130,12 @@ struct LoadSession: ~Copyable {
         let previousStoredAt: Int64
         /// The size of the open segment in blocks before this transaction.
         let blocks: Int64
-        /// Microseconds; when ``DedupeIndex/batch`` was stored, as the database has it.
+        /// Microseconds; when ``Picture/batch`` was stored, as the database has it.
         let knownStoredAt: Int64?
+        /// See ``Picture/generation``.
+        let generation: Int64
+        /// Whether other daemons load into this database, or have just done so.
+        let hasOthers: Bool
     }
 
     /// SQL for the size of a segment in blocks.
@@ -104,7 +145,7 @@ struct LoadSession: ~Copyable {
     }
 
     /// Begins a transaction and waits for the turn.
-    private mutating func takeTurn() throws(LoadError) -> Turn {
+    mutating func takeTurn() throws(LoadError) -> Turn {
         let result = try connection.statement(
             """
             BEGIN;
@@ -115,7 +156,10 @@ struct LoadSession: ~Copyable {
                 (extract(epoch FROM stored_at) * 1000000)::bigint,
                 \(Self.blocks(of: "segment")),
                 (SELECT (extract(epoch FROM stored_at) * 1000000)::bigint
-                    FROM tapline.batch WHERE batch = \(index.batch))
+                    FROM tapline.batch WHERE batch = \(picture.batch)),
+                generation,
+                EXISTS (SELECT FROM tapline.spool WHERE id <> '\(spoolID)'
+                    AND published_at > clock_timestamp() - interval '1 minute')
             FROM tapline.turn FOR UPDATE
             """)
         guard result.rows == 1 else { throw .schema("table tapline.turn has no row") }
@@ -123,15 +167,18 @@ struct LoadSession: ~Copyable {
             batch: result.int64(0, 0) ?? 0, storedAt: result.int64(0, 1) ?? 0,
             segment: Int(result.int64(0, 2) ?? 0), segmentRows: Int(result.int64(0, 3) ?? 0),
             previousStoredAt: result.int64(0, 4) ?? 0, blocks: result.int64(0, 5) ?? 0,
-            knownStoredAt: result.int64(0, 6))
+            knownStoredAt: result.int64(0, 6), generation: result.int64(0, 7) ?? 0,
+            hasOthers: result.bool(0, 8) ?? true)
     }
 
     // MARK: COPY
 
     /// Sends the rows of `rows` that are to be stored to the open segment.
+    ///
+    /// - Parameter sent: Called with each of them.
     private mutating func copy(
         _ batch: borrowing LoadBatch, rows: Range<Int>, _ decision: borrowing Decision,
-        _ turn: Turn
+        _ turn: Turn, _ sent: (Int) -> Void = { _ in }
     ) throws(LoadError) {
         guard decision.verdicts[rows].contains(.stored) else { return }
         // The two columns that the spooled rows lack: batch and segment, each with its length.
@@ -144,10 +191,9 @@ struct LoadSession: ~Copyable {
             ) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
                 for row in rows where decision.verdicts[row] == .stored {
-                    try batch.rows[row].withBytes { bytes throws(PostgresError) in
-                        try writer.write(bytes)
-                    }
+                    try writer.write(batch.bytes(row))
                     try writer.write(tail)
+                    sent(row)
                 }
                 try writer.writeBinaryTrailer()
             }
@@ -164,7 +210,11 @@ struct LoadSession: ~Copyable {
         _ batch: borrowing LoadBatch, _ decision: inout Decision, _ turn: Turn
     ) throws(LoadError) {
         var refused: [(row: Int, report: ServerReport)] = []
-        var pending = [0..<batch.rows.count]
+        var pending = [0..<batch.count]
+        // A failed COPY gives up its lock: a constraint that is dropped in between must not make dead
+        // letters of the rows that came before.
+        _ = try connection.statement(
+            "LOCK TABLE tapline.event_\(turn.segment) IN ROW EXCLUSIVE MODE")
         var copied = 0
         while let range = pending.popLast() {
             let count = decision.verdicts[range].count { $0 == .stored }
@@ -198,7 +248,7 @@ struct LoadSession: ~Copyable {
     private mutating func recordDeadLetter(
         _ batch: borrowing LoadBatch, _ row: Int, _ report: ServerReport, _ turn: Turn
     ) throws(LoadError) {
-        let event = StoredEvent(batch.rows[row])
+        let event = StoredEvent(batch.row(row), batch.contents[row])
         _ = try connection.statement(
             """
             INSERT INTO tapline.dead_letter
@@ -221,8 +271,8 @@ struct LoadSession: ~Copyable {
     private mutating func recordConflicts(
         _ batch: borrowing LoadBatch, _ decision: borrowing Decision, _ turn: Turn
     ) throws(LoadError) {
-        for row in batch.rows.indices where decision.verdicts[row] == .conflict {
-            let event = StoredEvent(batch.rows[row])
+        for row in 0..<batch.count where decision.verdicts[row] == .conflict {
+            let event = StoredEvent(batch.row(row), batch.contents[row])
             _ = try connection.statement(
                 """
                 INSERT INTO tapline.conflict (key, content, app, body, received_at, stored_at)
@@ -240,10 +290,10 @@ struct LoadSession: ~Copyable {
     ///
     /// - Throws: ``LoadError/fenced`` when another session has claimed the spool.
     private mutating func commit(
-        _ batch: borrowing LoadBatch, _ decision: borrowing Decision, _ turn: Turn
+        _ batch: borrowing LoadBatch, _ decided: [StoredVerdict], _ turn: Turn
     ) throws(LoadError) {
         guard let mark = batch.mark else { return }
-        let verdicts = VerdictCounts(decision.verdicts)
+        let verdicts = VerdictCounts(decided)
         let moved = try connection.statement(
             """
             UPDATE tapline.spool SET segment = $3, "offset" = $4, chain = $5,
@@ -269,14 +319,8 @@ struct LoadSession: ~Copyable {
         }
         lastPage = (turn.segment, blocks > turn.blocks ? blocks - 1 : firstBlock)
         // Small rows may also go to holes in earlier pages, which the free space map knows of: as a
-        // rule not far from the end, but anywhere in the table.
+        // rule not far from the end. Who finds too few rows from there on reads the whole segment.
         firstBlock = max(0, firstBlock - 128)
-        if verdicts.stored > 0, firstBlock > 0 {
-            let placed = try connection.statement(
-                "SELECT count(*) FROM tapline.event_\(turn.segment) "
-                    + "WHERE ctid >= '(\(firstBlock),0)' AND batch = \(turn.batch)")
-            if placed.int64(0, 0) != Int64(verdicts.stored) { firstBlock = 0 }
-        }
         _ = try connection.statement(
             """
             WITH stamp AS (SELECT $2::timestamptz AS at),

@@ -6,8 +6,11 @@ package struct LoadSettings: Sendable {
     package var batchAgeMilliseconds = 200
     /// Rows from which a segment of the event table is closed.
     package var segmentRowsMax = 500_000
-    /// Events of one step of the unit fold.
-    package var foldEventsMax = 200_000
+    /// Events of a unit from which on a closed segment is asked for single keys of it: to read them all
+    /// would take longer with each that comes.
+    package var heavyUnitEvents = 1_000
+    /// Whether to write each batch for other daemons too, even if none is seen.
+    package var alwaysWritesNews = false
     /// How long a load transaction may wait for a lock: then it is tried again.
     package var lockTimeoutMilliseconds = 10_000
     /// How long a statement may run: a hung server is given up.

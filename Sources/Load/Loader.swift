@@ -35,7 +35,7 @@ package final class Loader: Sendable {
         settings: LoadSettings, metrics: LoadMetrics,
         ledger: Ledger, notifier: StoredNotifier,
         onClaim: @escaping @Sendable (SpoolMark?) -> Void = { _ in },
-        onCommit: @escaping @Sendable () -> Void
+        onCommit: @escaping @Sendable () -> Void = {}
     ) {
         self.database = database
         self.spool = spool
@@ -71,11 +71,11 @@ package final class Loader: Sendable {
     // MARK: The thread
 
     private func run() {
-        let index = DedupeIndex()
+        let picture = Picture()
         var backoff = Backoff()
         while !isOutOfTime {
             do throws(LoadError) {
-                try runSession(index) { backoff.reset() }
+                try runSession(picture) { backoff.reset() }
                 return  // Stopping, and the spool is loaded.
             } catch .otherHistory {
                 metrics.noteFailure(.otherHistory)
@@ -105,18 +105,20 @@ package final class Loader: Sendable {
 
     /// Loads until stopped, or until the first error.
     private func runSession(
-        _ index: DedupeIndex, onProgress: () -> Void
+        _ picture: Picture, onProgress: () -> Void
     ) throws(LoadError) {
         var session = try LoadSession(
-            database: database, spoolID: spool.id, index: index, settings: settings)
+            database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim(ledger)
         let reader = try openReader(from: checkpoint)
         onClaim(checkpoint)
         var released = checkpoint
         var nextRelease: Microseconds = 0
+        var nextMarks: Microseconds = 0
         metrics.databaseUp.set(1)
+        var batch = LoadBatch()
         while !isOutOfTime {
-            let batch = try nextBatch(reader)
+            try fill(&batch, reader)
             notifier.expire()
             guard let mark = batch.mark else {
                 if isStopping { return }
@@ -127,6 +129,10 @@ package final class Loader: Sendable {
                     nextRelease = Clock.deadline(inMilliseconds: 60_000)
                 }
                 try session.keepAlive()
+                if Clock.monotonic() >= nextMarks {
+                    try session.applyMarks()
+                    nextMarks = Clock.deadline(inMilliseconds: 1_000)
+                }
                 continue
             }
             let started = Clock.monotonic()
@@ -140,7 +146,14 @@ package final class Loader: Sendable {
             publish(verdicts, of: batch)
             onProgress()
             onCommit()
-            if index.openCount >= settings.segmentRowsMax { try session.openNextSegment(settings) }
+            let closing = Clock.monotonic()
+            if try session.closeSegmentIfFull() {
+                metrics.closeSeconds.observe(Double(Clock.monotonic() - closing) / 1_000_000)
+            }
+            if Clock.monotonic() >= nextMarks {
+                try session.applyMarks()
+                nextMarks = Clock.deadline(inMilliseconds: 1_000)
+            }
         }
     }
 
@@ -186,10 +199,10 @@ package final class Loader: Sendable {
     // MARK: Batches
 
     /// Takes records until the batch is full, or its first record has waited long enough.
-    private func nextBatch(_ reader: SpoolReader) throws(LoadError) -> LoadBatch {
-        var batch = LoadBatch()
+    private func fill(_ batch: inout LoadBatch, _ reader: SpoolReader) throws(LoadError) {
+        batch.removeAll()
         var deadline = Clock.deadline(inMilliseconds: 250)
-        while batch.rows.count < settings.batchRowsMax {
+        while batch.count < settings.batchRowsMax {
             let left = Int(max(0, (deadline - Clock.monotonic()) / 1000))
             let record: SpoolRecord?
             do throws(SpoolError) {
@@ -212,6 +225,5 @@ package final class Loader: Sendable {
                 throw .unreadable(record.mark)
             }
         }
-        return batch
     }
 }

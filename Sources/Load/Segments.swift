@@ -1,39 +1,9 @@
 import Platform
 import Postgres
 
-/// The life of a segment of the event table: open, closing while its index is built, sealed.
+/// The tables of a segment: open while it takes rows, closing once its index and filter stand, sealed
+/// once its upkeep is done.
 enum Segments {
-    /// Closes the open segment when it is full and opens the next one.
-    ///
-    /// One transaction under the turn lock, so that no load transaction is under way. Readers are
-    /// not held up: ATTACH PARTITION of an empty table takes a lock that lets them through.
-    ///
-    /// - Parameter rowsMax: The size from which a segment is full.
-    /// - Returns: The number of the segment opened, or nil when the open one was not full.
-    static func openNext(
-        _ connection: borrowing PostgresConnection, rowsMax: Int
-    ) throws(LoadError) -> Int? {
-        let turn = try connection.statement(
-            "BEGIN; SELECT segment, segment_rows FROM tapline.turn FOR UPDATE")
-        guard turn.rows == 1, let full = turn.int64(0, 0), let rows = turn.int64(0, 1),
-            rows >= Int64(rowsMax)
-        else {
-            _ = try connection.statement("ROLLBACK")
-            return nil
-        }
-        let next = full + 1
-        _ = try connection.statement(
-            """
-            \(create(next));
-            UPDATE tapline.segment SET state = 'closing', rows = \(rows)
-                WHERE segment = \(full);
-            INSERT INTO tapline.segment (segment, state) VALUES (\(next), 'open');
-            UPDATE tapline.turn SET segment = \(next), segment_rows = 0;
-            COMMIT
-            """)
-        return Int(next)
-    }
-
     /// Makes the open segment's partition anew if somebody has dropped it, so that loading goes on.
     static func mendOpen(_ connection: borrowing PostgresConnection) throws(LoadError) {
         let missing = try connection.statement(
@@ -49,7 +19,7 @@ enum Segments {
             """
             BEGIN;
             SELECT 1 FROM tapline.turn FOR UPDATE;
-            \(create(segment));
+            \(create(Int(segment)));
             UPDATE tapline.turn SET segment_rows = 0;
             COMMIT
             """)
@@ -57,7 +27,7 @@ enum Segments {
 
     /// SQL that makes the partition of a segment; without an index, and with nothing for autovacuum
     /// to do, as its rows never change.
-    private static func create(_ segment: Int64) -> String {
+    static func create(_ segment: Int) -> String {
         """
         CREATE TABLE IF NOT EXISTS tapline.event_\(segment)
             (LIKE tapline.event INCLUDING ALL) WITH (autovacuum_enabled = false);
@@ -66,27 +36,27 @@ enum Segments {
         """
     }
 
-    /// Builds the index of each closing segment and marks it sealed.
+    /// SQL that makes the indexes of a segment that takes no more rows.
+    static func index(_ segment: Int) -> String {
+        """
+        CREATE UNIQUE INDEX IF NOT EXISTS event_\(segment)_unit_key
+            ON tapline.event_\(segment) (unit, key);
+        CREATE INDEX IF NOT EXISTS event_\(segment)_inbox_unit
+            ON tapline.event_\(segment) (inbox_unit) WHERE inbox_unit IS NOT NULL
+        """
+    }
+
+    /// Merges the cells of closing segments and marks them sealed.
     ///
-    /// The unique index is also a proof: it fails if an event was stored twice.
+    /// Their rows are not vacuumed: none is dead but for a failed transaction, building the index has
+    /// set their hint bits, and freezing them can wait until the transaction ids are far older.
     static func sealClosing(_ connection: borrowing PostgresConnection) throws(LoadError) {
         let closing = try connection.statement(
-            "SELECT segment FROM tapline.segment WHERE state = 'closing' ORDER BY segment")
-        for row in 0..<closing.rows {
-            guard let number = closing.int64(row, 0) else { continue }
-            // Another daemon may be at it: the second one waits for the lock and finds it done.
-            _ = try connection.statement(
-                """
-                BEGIN;
-                SELECT 1 FROM tapline.segment WHERE segment = \(number) FOR UPDATE;
-                CREATE UNIQUE INDEX IF NOT EXISTS event_\(number)_unit_key
-                    ON tapline.event_\(number) (unit, key);
-                ALTER TABLE tapline.event_\(number) RESET (autovacuum_enabled);
-                UPDATE tapline.segment SET state = 'sealed' WHERE segment = \(number);
-                COMMIT
-                """)
-            _ = try connection.statement("VACUUM (FREEZE, ANALYZE) tapline.event_\(number)")
-            Log.info("sealed segment \(number) of the event table")
-        }
+            "SELECT FROM tapline.segment WHERE state = 'closing' LIMIT 1")
+        guard closing.rows > 0 else { return }
+        let sealed = try connection.statement("SELECT tapline.merge_cells()")
+        // What was moved is free for the changes of the next segment.
+        _ = try connection.statement("VACUUM tapline.cell_change")
+        Log.info("sealed \(sealed.int64(0, 0) ?? 0) segments of the event table")
     }
 }

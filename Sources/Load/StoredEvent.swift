@@ -11,12 +11,12 @@ struct StoredEvent {
     /// 16 bytes that differ between two contents of one key.
     let content: [UInt8]
 
-    init(_ row: EventRow) {
+    init(_ row: EventRow, _ content: EventContent) {
         key = row.key.bytes
         app = row.field(.app).map { Array(row.payload[$0]) } ?? []
         body = row.json()
         receivedAt = row.receivedAt
-        content = row.content.campaign.bigEndianBytes + row.content.properties.bigEndianBytes
+        self.content = content.campaign.bigEndianBytes + content.properties.bigEndianBytes
     }
 }
 

@@ -1,4 +1,5 @@
 import Postgres
+import Schema
 
 extension CampaignReport {
     /// Reads a report in one snapshot of the database; blocks until it is there.
@@ -34,6 +35,7 @@ private struct ReportReader {
     struct Frame {
         let batch: Int64
         let isNewest: Bool
+        let source: Schema.UnitSource
         let from: Int64?
         let to: Int64?
         let asOf: String
@@ -66,7 +68,7 @@ private struct ReportReader {
             }
         }
         // The planner knows little of common table expressions: hash joins are never far off. It
-        // takes every unit for a group of its own and would sort them all; they are a few thousand.
+        // takes every row for a group of its own and would sort them all; they are a few thousand.
         _ = try ask(
             connection,
             """
@@ -85,7 +87,13 @@ private struct ReportReader {
             connection,
             """
             SELECT batch, batch = newest, \(text("as_of")), \(text("data_through")),
-                period_from, period_to, \(text("period_from")), \(text("period_to"))
+                period_from, period_to, \(text("period_from")), \(text("period_to")),
+                NOT EXISTS (
+                    SELECT FROM (VALUES (extract(epoch FROM period_from)),
+                        (extract(epoch FROM period_to)), (extract(timezone FROM now()))) t(seconds)
+                    WHERE seconds % 900 <> 0)
+                    AND NOT EXISTS (SELECT FROM tapline.test_device WHERE NOT applied),
+                EXISTS (SELECT FROM tapline.special_unit)
             FROM (
                 SELECT t.batch AS newest, least(a.as_of, t.stored_at) AS as_of,
                     a.period_from, a.period_to,
@@ -101,10 +109,15 @@ private struct ReportReader {
             ) f
             """)
         guard answer.rows == 1, let batch = answer.int64(0, 0), let isNewest = answer.bool(0, 1),
-            let asOf = answer.string(0, 2), let dataThrough = answer.string(0, 3)
+            let asOf = answer.string(0, 2), let dataThrough = answer.string(0, 3),
+            let doCellsKnow = answer.bool(0, 8), let hasSpecial = answer.bool(0, 9)
         else { throw .unexpectedAnswer("the database has no turn row") }
+        // Cells know of quarters of an hour, and of test devices once these are applied.
+        let source: Schema.UnitSource =
+            isNewest && doCellsKnow && !options.isFromEvents
+            ? .cells(cellTable, withSpecial: hasSpecial) : .events
         return Frame(
-            batch: batch, isNewest: isNewest,
+            batch: batch, isNewest: isNewest, source: source,
             from: answer.timestamp(0, 4), to: answer.timestamp(0, 5),
             asOf: shortened(asOf), dataThrough: shortened(dataThrough),
             fromText: answer.string(0, 6).map(shortened), toText: answer.string(0, 7).map(shortened)
@@ -121,13 +134,11 @@ private struct ReportReader {
     private func rows(
         _ connection: borrowing PostgresConnection, _ frame: Frame
     ) throws(ReportError) -> [ReportRow] {
-        let affected = frame.isNewest ? try affectedUnits(connection) : nil
-        let statement = ReportStatement(options, from: affected == nil ? .events : .units)
+        let statement = ReportStatement(options, from: frame.source)
         let answer = try ask(
             connection, statement.sql,
             [
-                .int64(frame.batch), .uuidArray(affected ?? []),
-                frame.from.map(PostgresValue.timestamp) ?? .null,
+                .int64(frame.batch), frame.from.map(PostgresValue.timestamp) ?? .null,
                 frame.to.map(PostgresValue.timestamp) ?? .null,
                 options.app.map(PostgresValue.text) ?? .null,
                 options.campaign.map(PostgresValue.text) ?? .null,
@@ -138,21 +149,11 @@ private struct ReportReader {
         return (0..<answer.rows).map { row(answer, $0) }
     }
 
-    /// The units to compute from events, 16 bytes each; nil when all are.
-    private func affectedUnits(
-        _ connection: borrowing PostgresConnection
-    ) throws(ReportError) -> [UInt8]? {
-        let answer = try ask(
-            connection, "SELECT array_send(tapline.affected_units($1))",
-            [.int32(Int32(clamping: options.affectedUnitsMax))])
-        guard let array = answer.array(0, 0) else { return nil }
-        // The format of array_send: five words, then length (here 16) and bytes of each element.
-        var units: [UInt8] = []
-        units.reserveCapacity(array.count)
-        for start in stride(from: 20, to: array.count - 19, by: 20) {
-            units += array[start + 4..<start + 20]
-        }
-        return units
+    /// The smallest cells that know what is asked for.
+    private var cellTable: Schema.CellTable {
+        let others = options.by.filter { $0 != .campaign }
+        if others.contains(where: { !$0.isTime }) { return .dimension }
+        return others.isEmpty && options.from == nil && options.to == nil ? .campaign : .quarter
     }
 
     private func row(_ answer: borrowing PostgresResult, _ index: Int) -> ReportRow {

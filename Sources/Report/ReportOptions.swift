@@ -33,8 +33,8 @@ package struct ReportOptions: Sendable {
     package var top: Int?
     /// The oldest received_at still spooled, in microseconds since 1970; nil if nothing is.
     package var dataThrough: Int64?
-    /// How many units may be computed from their events before all are.
-    package var affectedUnitsMax = 100_000
+    /// Whether all is computed from the events, as for a past time: slow, and the same.
+    package var isFromEvents = false
 
     /// Everything, by campaign.
     package init() {}

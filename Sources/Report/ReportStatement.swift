@@ -18,11 +18,13 @@ struct ReportStatement {
         let (one, two) = (place(0), place(1))
         var text =
             Schema.reportResult(from: source) + Self.selection
-            + "ORDER BY \(Self.order(options)) LIMIT $8"
+            + "ORDER BY \(Self.order(options)) LIMIT $7"
+        let isByCampaign = options.by.contains(.campaign)
         for (name, value) in [
             "first": one.column, "second": two.column, "one": one.key, "two": two.key,
-            "campaign": options.by.contains(.campaign)
-                ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text",
+            "campaign": isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text",
+            "cell campaign": isByCampaign ? "e.campaign_id" : "NULL::text",
+            "quarter": options.by.contains(where: \.isTime) ? "e.quarter" : "NULL::int",
         ] {
             text = text.replacing("<\(name)>", with: value)
         }

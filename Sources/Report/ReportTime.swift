@@ -7,9 +7,10 @@ package enum ReportTime: Equatable, Sendable {
     case instant(Int64)
     /// The midnight in the report's time zone that begins a day.
     case date(year: Int, month: Int, day: Int)
-    /// The same time of day in the report's time zone, so many days before now.
+    /// The same time of day in the report's time zone, so many days before the quarter of an hour
+    /// that has begun.
     case daysAgo(Int)
-    /// So many hours before now.
+    /// So many hours before the quarter of an hour that has begun.
     case hoursAgo(Int)
 
     /// Reads `2026-11-30`, RFC 3339, an epoch, or `7d` or `24h`.
@@ -60,6 +61,9 @@ package enum ReportTime: Equatable, Sendable {
         return bytes.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     }
 
+    /// The quarter of an hour that has begun: times in it would have to be counted from the events.
+    private static let quarter = "date_bin('15 minutes', now(), timestamptz 'epoch')"
+
     /// An expression of type timestamptz, of digits alone; for a session in the report's time zone.
     var sql: String {
         switch self {
@@ -69,8 +73,8 @@ package enum ReportTime: Equatable, Sendable {
                 + "+ make_interval(secs => \(time % 1_000_000)::float8 / 1000000))"
         case .date(let year, let month, let day):
             "make_timestamptz(\(year), \(month), \(day), 0, 0, 0)"
-        case .daysAgo(let days): "(now() - make_interval(days => \(days)))"
-        case .hoursAgo(let hours): "(now() - make_interval(hours => \(hours)))"
+        case .daysAgo(let days): "(\(Self.quarter) - make_interval(days => \(days)))"
+        case .hoursAgo(let hours): "(\(Self.quarter) - make_interval(hours => \(hours)))"
         }
     }
 }

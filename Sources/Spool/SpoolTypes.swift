@@ -79,6 +79,12 @@ package struct SpoolRecord: Equatable, Sendable {
     package let events: Int
     /// The position after it.
     package let mark: SpoolMark
+
+    package init(payload: [UInt8], events: Int, mark: SpoolMark) {
+        self.payload = payload
+        self.events = events
+        self.mark = mark
+    }
 }
 
 /// Why the spool could not do what was asked.

@@ -25,15 +25,17 @@ struct DecoderHarness: ~Copyable {
             into: &builder)
         let rejected = builder.rejected
         // A record that cannot be read, or counts that do not add up, are a fault of ours.
-        guard let record = try? BodyRecord(payload: builder.finish()), record.received == 1 else {
+        guard let record = try? BodyRecord(payload: builder.finish()), record.received == 1,
+            let rows = try? record.rows()
+        else {
             fatalError("unreadable record of \(String(decoding: line, as: UTF8.self))")
         }
         switch verdict {
         case .accepted:
-            precondition(rejected == 0 && record.rows.count == 1)
-            return .success(record.rows[0])
+            precondition(rejected == 0 && rows.count == 1)
+            return .success(rows[0])
         case .rejected(let rejection):
-            precondition(rejected == 1 && record.rows.isEmpty)
+            precondition(rejected == 1 && rows.isEmpty)
             return .failure(rejection)
         }
     }

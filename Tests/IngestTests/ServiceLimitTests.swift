@@ -310,6 +310,6 @@ import Testing
         }
         let records = try fixture.records()
         #expect(records.count == 500)
-        #expect(Set(records.flatMap { $0.rows.map(\.key) }).count == 500)
+        #expect(Set(try records.flatMap { try $0.rows().map(\.key) }).count == 500)
     }
 }

@@ -52,18 +52,51 @@ struct KeySource {
     }
 }
 
-@Suite struct KeyFilterTests {
-    @Test func neverForgetsAndSeldomInvents() {
+@Suite struct FilterTests {
+    @Test func neverForgetsAndSeldomInvents() throws {
         var source = KeySource(state: 2)
-        let keys = (0..<100_000).map { _ in source.key() }
-        var filter = KeyFilter(keys: keys.count)
-        for key in keys { filter.insert(key) }
+        var stack = FilterStack()
+        // More than one word of 64 segments, and of two sizes.
+        var entries: [(segment: Int, key: Identity)] = []
+        for segment in 1...70 {
+            var filter = SegmentFilter(rows: segment == 7 ? 4_000 : 1_000)
+            for _ in 0..<600 {
+                let key = source.key()
+                filter.insert(.key(key))
+                entries.append((segment, key))
+            }
+            stack.add(try #require(SegmentFilter(bytes: filter.bytes)), segment: segment)
+        }
+        let (count, all) = (stack.count, stack.all.sorted())
+        #expect(count == 70 && all == Array(1...70))
         var missing = 0
-        for key in keys where !filter.mayContain(key) { missing += 1 }
+        for entry in entries
+        where !stack.segments(holding: .key(entry.key)).contains(entry.segment) { missing += 1 }
         #expect(missing == 0)
         var invented = 0
-        for _ in 0..<100_000 where filter.mayContain(source.key()) { invented += 1 }
-        #expect(invented < 200, "false positives in 100 000: \(invented)")
+        for _ in 0..<10_000 { invented += stack.segments(holding: .key(source.key())).count }
+        #expect(invented < 300, "false positives in 700 000: \(invented)")
+    }
+
+    @Test func entriesOfDifferentKindsAreDifferent() {
+        var stack = FilterStack()
+        var filter = SegmentFilter(rows: 1_000)
+        filter.insert(.message(42))
+        stack.add(filter, segment: 1)
+        let unit = Unit(message: 42, device: 42)
+        let holds = stack.mayHold(.message(42))
+        #expect(holds)
+        let others: [FilterEntry] = [
+            .several(42), .sender(42), .orphan(42), .loose(42), .unit(unit), .named(unit),
+            .key(Identity(high: 42, low: 42)),
+        ]
+        let wrong = others.filter { stack.mayHold($0) }
+        #expect(wrong.isEmpty)
+    }
+
+    @Test func bytesThatAreNoFilterAreRefused() {
+        #expect(SegmentFilter(bytes: []) == nil)
+        #expect(SegmentFilter(bytes: Array(repeating: 0, count: 100)) == nil)
     }
 }
 

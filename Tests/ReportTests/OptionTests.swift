@@ -81,7 +81,7 @@ import Testing
             #expect(campaign.totals[.clicked] == 2 && campaign.rows.count == 2)
             let none = try base.report { $0.campaign = "(unattributed)" }
             #expect(none.totals[.clicked] == 1)
-            try base.fold()
+            try base.rebuild()
         }
     }
 }

@@ -21,6 +21,10 @@ struct Seed {
     var inbox: String?
     var platform: String?
     var version: String?
+    var osVersion: String?
+    var locale: String?
+    var country: String?
+    var provider: String?
     var opensApp: Bool?
     var isTest: Bool?
     var isSilent: Bool?
@@ -35,6 +39,11 @@ struct Seed {
         self.campaign = campaign
         self.at = at
     }
+
+    /// The values of the dimensions.
+    static let dimensions: [WritableKeyPath<Seed, String?> & Sendable] = [
+        \.platform, \.version, \.osVersion, \.locale, \.country, \.provider,
+    ]
 
     /// The seed with something changed.
     func with(_ change: (inout Seed) -> Void) -> Seed {
@@ -55,15 +64,30 @@ final class ReportBase {
     private var stored = 0
     private var segment = 1
 
-    init() throws {
+    /// - Parameter version: How many migrations the schema has.
+    init(version: Int = Schema.migrations.count) throws {
         conninfo = try TestDatabase.create()
         connection = try PostgresConnection(conninfo: conninfo)
         try connection.execute("CREATE SCHEMA tapline")
-        for migration in Schema.migrations { try connection.execute(migration.sql) }
+        for migration in Schema.migrations.prefix(version) {
+            try connection.execute(migration.sql)
+        }
     }
 
-    /// Stores events as one batch.
-    func add(_ seeds: [Seed]) throws {
+    /// Stores events as one batch, and counts them in cells.
+    func add(_ seeds: [Seed]) throws { try add(batches: [seeds]) }
+
+    /// Stores events in batches, and counts them in cells.
+    func add(batches: [[Seed]]) throws {
+        for seeds in batches { try store(seeds) }
+        try rebuild()
+    }
+
+    /// Makes the cells of the events stored.
+    func rebuild() throws { try connection.execute("SELECT tapline.rebuild_cells()") }
+
+    /// Stores events as one batch, and nothing more: every event of a test comes by here.
+    func store(_ seeds: [Seed]) throws {
         batch += 1
         for seed in seeds {
             stored += 1
@@ -72,12 +96,14 @@ final class ReportBase {
                 """
                 INSERT INTO tapline.event (key, unit, inbox_unit, event_time, received_at, type,
                     time_rule, app, message_uid, device_id, campaign_id, inbox_message_uid,
-                    platform, app_version, opens_app, is_test, silent, batch, segment)
+                    platform, app_version, opens_app, is_test, silent, batch, segment,
+                    os_version, locale, country, provider)
                 SELECT $1::uuid, encode(m || d, 'hex')::uuid,
                     CASE WHEN $7::text IS NOT NULL
                         THEN encode(tapline.hash64($4, $7) || d, 'hex')::uuid END,
                     to_timestamp($2::float8), to_timestamp($2::float8 + $3::float8), $8::int2, 0,
-                    $4, $5, $6, $9::text, $7, $10, $11, $12, $13, $14, $15, $16::int4
+                    $4, $5, $6, $9::text, $7, $10, $11, $12, $13, $14, $15, $16::int4,
+                    $17, $18, $19, $20
                 FROM (SELECT coalesce(tapline.hash64($4, $5), '\\x0000000000000000') AS m,
                     coalesce(tapline.hash64($4, $6), '\\x0000000000000000') AS d) h
                 """,
@@ -87,7 +113,8 @@ final class ReportBase {
                     optional(seed.inbox), .int16(seed.type.rawValue), optional(seed.campaign),
                     optional(seed.platform), optional(seed.version), optional(seed.opensApp),
                     optional(seed.isTest), optional(seed.isSilent), .int64(Int64(batch)),
-                    .int32(Int32(segment)),
+                    .int32(Int32(segment)), optional(seed.osVersion), optional(seed.locale),
+                    optional(seed.country), optional(seed.provider),
                 ])
         }
         try connection.execute(
@@ -112,22 +139,55 @@ final class ReportBase {
         return String(repeating: "0", count: 32 - digits.count) + digits
     }
 
-    /// Lets the following batches go to another partition.
+    /// Lets the following batches go to another partition; upkeep of the one before is left.
     func openSegment() throws {
         segment += 1
         try connection.execute(
             """
-            CREATE TABLE tapline.event_\(segment) PARTITION OF tapline.event FOR VALUES IN (\(segment));
+            CREATE TABLE tapline.event_\(segment) PARTITION OF tapline.event
+                FOR VALUES IN (\(segment));
+            CREATE UNIQUE INDEX event_\(segment - 1)_unit_key
+                ON tapline.event_\(segment - 1) (unit, key);
             INSERT INTO tapline.segment (segment, state) VALUES (\(segment), 'open');
-            UPDATE tapline.segment SET state = 'sealed' WHERE segment < \(segment);
-            CREATE UNIQUE INDEX ON tapline.event_\(segment - 1) (unit, key);
+            UPDATE tapline.segment SET state = 'closing' WHERE segment = \(segment - 1);
+            UPDATE tapline.turn SET segment = \(segment);
             """)
     }
 
-    /// Folds about so many events.
+    /// Makes cells look as if the load transactions of all segments had only now written them: as
+    /// changes, among them some that come to nothing.
+    func unmerge() throws {
+        let columns =
+            "app, campaign_id, platform, app_version, os_version, locale, country, provider"
+        try connection.execute(
+            """
+            WITH moved AS (
+                DELETE FROM tapline.cell RETURNING *
+            ), placed AS (
+                SELECT m.*, s.segment FROM moved m,
+                    LATERAL (SELECT segment FROM tapline.segment WHERE m.quarter IS NOT NULL
+                        ORDER BY random() LIMIT 1) s
+            )
+            INSERT INTO tapline.cell_change (segment, quarter, states, units, clicks, late,
+                \(columns))
+            SELECT segment, quarter, states, units, clicks, late, \(columns) FROM placed
+            UNION ALL
+            SELECT segment, quarter, states | 1 << 2, sign, sign, sign, \(columns)
+            FROM placed, (VALUES (1), (-1)) v(sign)
+            UNION ALL
+            SELECT segment, quarter + sign, states, sign, 2 * sign, 0, \(columns)
+            FROM placed, (VALUES (1), (-1)) v(sign)
+            UNION ALL
+            SELECT segment, quarter + sign, states, -sign, -2 * sign, 0, \(columns)
+            FROM placed, (VALUES (1), (-1)) v(sign);
+            DELETE FROM tapline.cell_quarter;
+            """)
+    }
+
+    /// Moves what closed segments have changed; how many segments it was.
     @discardableResult
-    func fold(_ events: Int = 1_000_000) throws -> Int64 {
-        try connection.query("SELECT tapline.fold_units($1)", [.int32(Int32(events))]).int64(0, 0)!
+    func merge() throws -> Int64 {
+        try connection.query("SELECT tapline.merge_cells()").int64(0, 0)!
     }
 
     func report(_ change: (inout ReportOptions) throws -> Void = { _ in }) throws -> CampaignReport
@@ -137,16 +197,18 @@ final class ReportBase {
         return try CampaignReport.load(options, on: connection)
     }
 
-    /// The report of some events: computed from them alone, and the same once each is folded.
+    /// The report of some events: computed from them alone, and the same from cells.
     static func report(
         of seeds: [Seed], _ change: (inout ReportOptions) throws -> Void = { _ in }
     ) throws -> CampaignReport {
         let base = try ReportBase()
-        for seed in seeds { try base.add([seed]) }
-        let report = try base.report(change)
-        while try base.fold(1) > 0 {}
-        let folded = try base.report(change)
-        #expect(folded.totals == report.totals && folded.rows == report.rows)
+        try base.add(batches: seeds.map { [$0] })
+        let report = try base.report {
+            try change(&$0)
+            $0.isFromEvents = true
+        }
+        let fromCells = try base.report(change)
+        #expect(fromCells.totals == report.totals && fromCells.rows == report.rows)
         return report
     }
 }

@@ -189,7 +189,7 @@ import Testing
             #expect(row[.delivered] == 1 && row[.clicked] == 0 && row[.testExcluded] == 2)
             let with = try base.report { try $0.set("include-test", "") }.totals
             #expect(with[.delivered] == 3 && with[.testExcluded] == 0)
-            try base.fold()
+            try base.rebuild()
         }
     }
 

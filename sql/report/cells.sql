@@ -1,20 +1,20 @@
--- Counts and rates, from CTEs `unit` and `sending` (apps that ever logged a sent): docs/reports.md.
--- $3, $4 period (half-open), $5 app, $6 campaign, $7 include test units, $8 rows at most.
+-- Counts and rates, from CTEs `unit` (each row stands for `n` units) and `sending` (apps that ever
+-- logged a sent): docs/reports.md.
+-- $2, $3 period (half-open), $4 app and $5 campaign have been obeyed there; $6 include test units,
+-- $7 rows at most.
 -- <campaign>, <one> and <two> are the row's keys, <order> its place.
 
 -- Few units differ in all of these, so everything below works on thousands of rows at most.
 alike AS (
     SELECT app, <campaign> AS campaign_id, <one> AS one, <two> AS two,
         states, is_test, campaign_mismatch, sent_unknown, failed_unknown,
-        count(*) AS n, sum(clicks) AS clicks, sum(late) AS late
+        sum(n) AS n, sum(clicks) AS clicks, sum(late) AS late
     FROM unit
-    WHERE ($3::timestamptz IS NULL OR first_at >= $3::timestamptz)
-        AND ($4::timestamptz IS NULL OR first_at < $4::timestamptz)
-        AND ($5::text IS NULL OR app = $5)
-        AND ($6::text IS NULL OR coalesce(campaign_id, '(unattributed)') = $6)
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+    -- Units that have moved on to another cell.
+    HAVING sum(n) <> 0
 ), state AS (
-    SELECT a.*, s.app IS NULL OR sent_unknown AS unsent, is_test AND NOT $7::boolean AS excluded,
+    SELECT a.*, s.app IS NULL OR sent_unknown AS unsent, is_test AND NOT $6::boolean AS excluded,
         states & (1 << 1) <> 0 AS sent,
         states & (1 << 2) <> 0 AS failed,
         states & (15 << 3) <> 0 AS observed,
@@ -70,7 +70,7 @@ alike AS (
 ), known AS (
     -- A sum over nothing is 0, but what depends on an unknown SENT is null; so is SENT itself in
     -- an empty report, unless the app asked for, or any if none is, has logged one.
-    SELECT is_total, coalesce(app, $5) AS app, campaign_id, one, two,
+    SELECT is_total, coalesce(app, $4) AS app, campaign_id, one, two,
         coalesce(test_excluded, 0) AS test_excluded, coalesce(late, 0) AS late,
         coalesce(clicks_total, 0) AS clicks_total,
         CASE WHEN has_sent THEN coalesce(sent, 0) END AS sent,
@@ -97,8 +97,9 @@ alike AS (
             CASE WHEN loud_click = loud_delivered AND loud_delivered > 30 THEN 'ctr_100_percent' END,
             CASE WHEN sent_without_device THEN 'sent_without_device' END], ' ') AS flags
     FROM counted, LATERAL (SELECT NOT coalesce(unsent, NOT EXISTS (
-        SELECT FROM sending WHERE $5::text IS NULL OR app = $5))) u(has_sent)
-), rated AS (
+        SELECT FROM sending WHERE $4::text IS NULL OR app = $4))) u(has_sent)
+), rated AS MATERIALIZED (
+    -- Materialized, so that what uses a number many times does not compute it as often.
     SELECT k.*,
         delivered_of_sent AS delivery_rate_numerator, sent AS delivery_rate_denominator,
         loud_click AS ctr_delivered_numerator, loud_delivered AS ctr_delivered_denominator,

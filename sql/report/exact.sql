@@ -1,5 +1,7 @@
 -- The definition of a unit, as CTE `exact`: one row a unit of the events in `source`.
--- Rules: docs/reports.md "Who belongs where".
+-- Rules: docs/reports.md "Who belongs where". Placeholder `sibling` is the sent events, with their
+-- message, that name a campaign, of messages in `orphan`. $2 and $3 are the period (half-open), $5
+-- the campaign.
 
 -- Most events are of the unit they name. Those without a device belong to the only device that the
 -- message's other events name.
@@ -72,21 +74,23 @@ campaign AS (
     FROM joined j JOIN folded f ON f.unit = j.target
     WHERE f.second <> f.second_max AND j.second IS NOT NULL
     ORDER BY j.target, j.event_time, j.key
+), orphan AS (
+    SELECT DISTINCT tapline.unit_message(unit) AS message FROM folded WHERE campaign_id IS NULL
 ), message_campaign AS (
-    SELECT DISTINCT ON (o.message) o.message, s.campaign_id
-    FROM source s JOIN (
-        SELECT DISTINCT tapline.unit_message(unit) AS message FROM folded WHERE campaign_id IS NULL
-    ) o ON o.message = tapline.unit_message(s.unit)
-    WHERE s.type = 1 AND s.campaign_id IS NOT NULL
-    ORDER BY o.message, s.event_time, s.key
+    SELECT DISTINCT ON (message) message, campaign_id
+    FROM (
+<sibling>
+    ) s
+    ORDER BY message, event_time, key
 ), exact AS (
-    SELECT f.unit, f.app, coalesce(c.campaign_id, f.campaign_id, m.campaign_id) AS campaign_id,
+    SELECT f.app, coalesce(c.campaign_id, f.campaign_id, m.campaign_id) AS campaign_id,
         coalesce(d1.first, f.first) AS first, coalesce(d2.second, f.second) AS second,
-        f.first_at, f.states, f.clicks, f.late,
+        f.first_at, f.states,
         f.states & (1 << 21) <> 0 OR tapline.unit_device(f.unit) IN (
             SELECT tapline.hash64(app, device_id) FROM tapline.test_device) AS is_test,
         c.unit IS NOT NULL AS campaign_mismatch,
-        u.message IS NOT NULL AS sent_unknown, coalesce(u.failed_unknown, false) AS failed_unknown
+        u.message IS NOT NULL AS sent_unknown,
+        coalesce(u.failed_unknown, false) AS failed_unknown, 1::bigint AS n, f.clicks, f.late
     FROM folded f
         LEFT JOIN campaign c ON f.campaign_id <> f.campaign_max AND c.unit = f.unit
         LEFT JOIN first d1 ON f.first <> f.first_max AND d1.unit = f.unit
@@ -94,4 +98,8 @@ campaign AS (
         LEFT JOIN message_campaign m
             ON f.campaign_id IS NULL AND m.message = tapline.unit_message(f.unit)
         LEFT JOIN unsure u ON u.message = tapline.unit_message(f.unit)
+    WHERE ($2::timestamptz IS NULL OR f.first_at >= $2::timestamptz)
+        AND ($3::timestamptz IS NULL OR f.first_at < $3::timestamptz)
+        AND ($5::text IS NULL OR coalesce(c.campaign_id, f.campaign_id, m.campaign_id,
+            '(unattributed)') = $5)
 )

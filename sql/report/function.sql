@@ -1,7 +1,7 @@
 -- The report of now as a function, for dashboards and SQL clients (docs/reports.md, "From SQL"). It
--- runs the statement of the other files, put in below; there $9 is the dimension next to the
--- campaign, and $10 whether rows are by campaign. Made anew whenever its text has changed, so that it
--- never falls behind those files.
+-- runs the statement of the other files, whose parts are put in below; there $8 is the dimension next
+-- to the campaign, and $9 whether rows are by campaign. Made anew whenever its text has changed, so
+-- that it never falls behind those files.
 DROP FUNCTION IF EXISTS tapline.report;
 CREATE FUNCTION tapline.report(
     dimensions text DEFAULT 'campaign',
@@ -28,8 +28,8 @@ DECLARE
     words text[] := string_to_array(dimensions, ',');
     by_campaign boolean := 'campaign' = ANY (words);
     other text;
-    units uuid[];
     newest bigint;
+    statement text;
 BEGIN
     words := array_remove(words, 'campaign');
     other := words[1];
@@ -42,16 +42,29 @@ BEGIN
     -- For this function alone: the clause SET above gives the caller's zone back.
     PERFORM set_config('timezone', time_zone, true);
     SELECT batch INTO STRICT newest FROM tapline.turn;
-    units := tapline.affected_units(100000);
-    IF units IS NULL THEN
-        RETURN QUERY EXECUTE $statement$<statement of events>$statement$
-        USING newest, units, period_from, period_to, of_app, of_campaign, include_test, rows_max,
-            other, by_campaign;
+    -- Cells know of quarters of an hour, and of test devices once these are applied.
+    IF EXISTS (
+            SELECT FROM (VALUES (extract(epoch FROM period_from)), (extract(epoch FROM period_to)),
+                (extract(timezone FROM now()))) t(seconds)
+            WHERE seconds % 900 <> 0)
+        OR EXISTS (SELECT FROM tapline.test_device WHERE NOT applied)
+    THEN
+        statement := $part$<units of events>$part$;
     ELSE
-        RETURN QUERY EXECUTE $statement$<statement of units>$statement$
-        USING newest, units, period_from, period_to, of_app, of_campaign, include_test, rows_max,
-            other, by_campaign;
+        statement := CASE
+            WHEN other NOT IN ('day', 'hour') THEN $part$<cells by dimension>$part$
+            WHEN other IN ('day', 'hour') OR period_from IS NOT NULL OR period_to IS NOT NULL
+                THEN $part$<cells by quarter>$part$
+            ELSE $part$<cells by campaign>$part$ END;
+        IF EXISTS (SELECT FROM tapline.special_unit) THEN
+            statement := $part$<special>$part$ || statement || $part$<units of special>$part$;
+        ELSE
+            statement := statement || $part$<units of cells>$part$;
+        END IF;
     END IF;
+    RETURN QUERY EXECUTE 'WITH ' || statement || $part$<counts>$part$
+    USING newest, period_from, period_to, of_app, of_campaign, include_test, rows_max, other,
+        by_campaign;
 END
 $report$;
 COMMENT ON FUNCTION tapline.report IS

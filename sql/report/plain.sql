@@ -1,11 +1,18 @@
--- The units whose merge is certain, as CTE `plain`: all of tapline.unit but those in $2.
+-- The units that are not special, as CTE `plain`: cells, which stand for `n` units that are alike,
+-- grouped by what is asked for and no more, as there may be millions. Placeholder `cells` is where
+-- they are; `cell campaign`, `first`, `second` and `quarter` are columns of theirs, or null where
+-- nothing is by them.
 plain AS (
-    SELECT e.unit, e.app, e.campaign_id, <first> AS first, <second> AS second,
-        coalesce(e.sent_at, e.first_at) AS first_at, e.states, e.clicks::bigint, e.late::bigint,
-        e.states & (1 << 21) <> 0 OR tapline.unit_device(e.unit) IN (
-            SELECT tapline.hash64(app, device_id) FROM tapline.test_device) AS is_test,
-        false AS campaign_mismatch, false AS sent_unknown, false AS failed_unknown
-    FROM tapline.unit e
-    WHERE NOT EXISTS (SELECT FROM unnest($2::uuid[]) a(unit) WHERE a.unit = e.unit)
-        AND ($5::text IS NULL OR e.app = $5)
+    SELECT app, campaign_id, first, second, to_timestamp(quarter * 900::float8) AS first_at,
+        states, states & (1 << 21) <> 0 AS is_test, false AS campaign_mismatch,
+        false AS sent_unknown, false AS failed_unknown, n, clicks, late
+    FROM (
+        SELECT e.app, <cell campaign> AS campaign_id, <first> AS first, <second> AS second,
+            <quarter> AS quarter, e.states,
+            sum(e.units) AS n, sum(e.clicks) AS clicks, sum(e.late) AS late
+        FROM <cells> e
+        WHERE ($4::text IS NULL OR e.app = $4)
+            AND ($5::text IS NULL OR e.campaign_id = $5
+                OR $5 = '(unattributed)' AND e.campaign_id IS NULL)
+        GROUP BY 1, 2, 3, 4, 5, 6) c
 )

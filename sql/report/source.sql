@@ -1,6 +1,6 @@
--- The events a report is made of, as CTE `source`: batches up to $1, of app $5 if one is asked for.
--- <from> is all of tapline.event, or its join with the units $2. <first> and <second> are the
--- columns of the dimensions asked for, or null.
+-- The events a report is made of, as CTE `source`: batches up to $1, of app $4 if one is asked for.
+-- Placeholder `from` is all of tapline.event, or CTE `special`; `first` and `second` are the columns
+-- of the dimensions asked for, or null.
 source AS MATERIALIZED (
     SELECT e.key, e.unit, e.event_time, e.type, e.app, e.inbox_unit, e.campaign_id,
         <first> AS first, <second> AS second,
@@ -8,5 +8,5 @@ source AS MATERIALIZED (
         tapline.event_states(e.type, e.opens_app, e.is_test, e.silent) AS states,
         tapline.event_is_late(e.received_at, e.event_time) AS late
     FROM <from>
-    WHERE e.batch <= $1 AND e.message_uid IS NOT NULL AND ($5::text IS NULL OR e.app = $5)
+    WHERE e.batch <= $1 AND e.message_uid IS NOT NULL AND ($4::text IS NULL OR e.app = $4)
 )

@@ -25,3 +25,13 @@ void tapline_random(void *bytes, size_t count);
 /// The first place of `pattern` within `bytes`, or null.
 const void *tapline_find(
     const void *bytes, size_t count, const void *pattern, size_t pattern_count);
+
+/// Asks memory for the line at an address; never faults.
+static inline void tapline_prefetch(const void *address) { __builtin_prefetch(address); }
+
+/// Zeroed memory, or null. Of 2 MiB and more it is on huge pages where the kernel gives them, as look-ups
+/// all over a large table spend more on finding small pages than on reading them.
+void *tapline_allocate_zeroed(size_t count);
+
+/// Frees what `tapline_allocate_zeroed` gave for the same count.
+void tapline_free_zeroed(void *bytes, size_t count);

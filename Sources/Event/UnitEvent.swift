@@ -1,0 +1,197 @@
+import JSONLines
+
+/// What of a stored event its unit is made of, read from the bytes of its row.
+///
+/// Ranges are places in the row.
+package struct UnitEvent: BitwiseCopyable, Sendable {
+    /// The identity of the event.
+    package let key: Identity
+    /// Message and device; a message of 0 says that the event is in no unit.
+    package let unit: Unit
+    private let inboxUnit: Unit
+    /// When it happened, in microseconds since 1970 UTC.
+    package let time: Int64
+    private let propertiesBits: Int64
+    /// Bits that the event adds to the state of its unit: see `tapline.event_states`, which says the
+    /// same in SQL.
+    package let states: UInt32
+    /// Where the fields app, campaign_id and the next one begin, from the start of the row; then
+    /// platform and what follows os_version; then locale and what follows provider.
+    private let starts: (app: UInt32, campaign: UInt32, message: UInt32)
+    private let devices: (first: UInt32, end: UInt32)
+    private let places: (first: UInt32, end: UInt32)
+    package let type: EventType
+    /// Which of platform, app_version, os_version, locale, country and provider, in this order from
+    /// bit 0 on, have a value.
+    package let pattern: UInt8
+    /// Whether the event names a campaign.
+    package let hasCampaign: Bool
+    private let hasProperties: Bool
+    /// Whether it came more than 24 hours after it happened (`tapline.event_is_late`).
+    package let isLate: Bool
+
+    /// The unit that the event's inbox message would be.
+    package var inbox: Unit? { inboxUnit.message == 0 ? nil : inboxUnit }
+
+    /// The hash of the canonical properties, of an event with an `event_uid` and properties.
+    package var propertiesHash: Int64? { hasProperties ? propertiesBits : nil }
+
+    /// The fields app and campaign_id, each with its length.
+    package var app: Range<Int> { Int(starts.app)..<Int(starts.campaign) }
+    package var campaign: Range<Int> { Int(starts.campaign)..<Int(starts.message) }
+
+    /// The fields platform, app_version and os_version, then locale, country and provider.
+    package var device: Range<Int> { Int(devices.first)..<Int(devices.end) }
+    package var place: Range<Int> { Int(places.first)..<Int(places.end) }
+
+    /// Whether the event is a click (`clicked`, or an `action` that opens the app).
+    package var isClick: Bool { states & Self.click != 0 }
+
+    package static let click: UInt32 = 1 << 20
+    package static let test: UInt32 = 1 << 21
+    package static let silent: UInt32 = 1 << 22
+    /// The types 10 to 13.
+    package static let inboxStates: UInt32 = 15 << 10
+
+    /// Reads a row and checks all its lengths.
+    ///
+    /// - Parameters:
+    ///   - row: As ``EventRow`` is, or its columns up to ``EventColumn/silent``.
+    ///   - columns: How many it has.
+    /// - Returns: Nil if it is no such row.
+    package init?(row: RawSpan, columns: Int = EventColumn.count) {
+        let count = row.byteCount
+        guard count >= 82, columns > EventColumn.silent.rawValue, columns <= EventColumn.count
+        else { return nil }
+        // The bytes of each column whose width is fixed; 0 for the others.
+        let widths: InlineArray<33, UInt8> = [
+            16, 16, 8, 8, 2, 2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 8,
+            1, 1, 1, 0, 0,
+        ]
+        var starts = InlineArray<33, UInt32>(repeating: 0)
+        var present: UInt64 = 0
+        var index = 2
+        for column in 0..<columns {
+            guard count &- index >= 4 else { return nil }
+            starts[column] = UInt32(truncatingIfNeeded: index)
+            let length = Int(Int32(bitPattern: row.halfWord(at: index).byteSwapped))
+            index &+= 4
+            if length < 0 {
+                guard length == -1 else { return nil }
+                continue
+            }
+            guard length <= count &- index, widths[column] == 0 || length == Int(widths[column])
+            else { return nil }
+            present |= 1 &<< UInt64(truncatingIfNeeded: column)
+            index &+= length
+        }
+        // The first six are never null, so they are at fixed places.
+        guard index == count, present & 63 == 63 else { return nil }
+        key = Identity(high: row.big(at: 6), low: row.big(at: 14))
+        unit = Unit(message: row.big(at: 26), device: row.big(at: 34))
+        time = Int64(bitPattern: row.big(at: 46)) &+ EventEncoder.postgresEpoch
+        let received = Int64(bitPattern: row.big(at: 58)) &+ EventEncoder.postgresEpoch
+        isLate = received &- time > 24 * 3600 * 1_000_000
+        func has(_ column: EventColumn) -> Bool {
+            present &>> UInt64(truncatingIfNeeded: column.index) & 1 != 0
+        }
+        func start(_ column: EventColumn) -> UInt32 { starts[column.index] }
+        guard let type = EventType(rawValue: Int16(bitPattern: row.short(at: 70))),
+            TimeRule(rawValue: Int16(bitPattern: row.short(at: 76))) != nil
+        else { return nil }
+        self.type = type
+        hasProperties = has(.propertiesHash)
+        propertiesBits = hasProperties ? Int64(bitPattern: row.big(at: 82)) : 0
+        self.starts = (start(.app), start(.campaignID), start(.messageUID))
+        hasCampaign = has(.campaignID)
+        if has(.inboxUnit) {
+            let at = Int(start(.inboxUnit)) &+ 4
+            inboxUnit = Unit(message: row.big(at: at), device: row.big(at: at &+ 8))
+        } else {
+            inboxUnit = Unit(message: 0, device: 0)
+        }
+        devices = (start(.platform), start(.sdkVersion))
+        places = (start(.locale), start(.personID))
+        let bits = present &>> UInt64(truncatingIfNeeded: EventColumn.platform.index)
+        // Without sdk_version, which is no dimension.
+        pattern = UInt8(truncatingIfNeeded: bits & 7 | bits &>> 1 & 56)
+        func isTrue(_ column: EventColumn) -> Bool {
+            has(column) && row.byte(at: Int(start(column)) &+ 4) != 0
+        }
+        var states: UInt32 = 1 &<< UInt32(truncatingIfNeeded: type.rawValue)
+        if type == .clicked || type == .action && isTrue(.opensApp) { states |= Self.click }
+        if isTrue(.isTest) { states |= Self.test }
+        if isTrue(.silent) { states |= Self.silent }
+        self.states = states
+    }
+
+    /// The bytes of ``append(to:)``.
+    package static let encodedBytes = 72
+
+    /// Appends the event without its texts: key, unit, inbox unit (0 for none), time, hash of the
+    /// properties, states, type, pattern, flags (1 names a campaign, 2 has that hash, 4 is late) and a zero,
+    /// all integers little-endian.
+    package func append(to bytes: inout [UInt8]) {
+        func put(_ value: some FixedWidthInteger) {
+            unsafe withUnsafeBytes(of: value.littleEndian) { unsafe bytes.append(contentsOf: $0) }
+        }
+        for word in [
+            key.high, key.low, unit.message, unit.device, inboxUnit.message, inboxUnit.device,
+            UInt64(bitPattern: time), UInt64(bitPattern: propertiesBits),
+        ] { put(word) }
+        put(states)
+        put(UInt8(truncatingIfNeeded: type.rawValue))
+        put(pattern)
+        put((hasCampaign ? 1 : 0) | (hasProperties ? 2 : 0) | (isLate ? 4 : 0) as UInt8)
+        put(0 as UInt8)
+    }
+
+    /// Reads what ``append(to:)`` wrote; the event has no texts.
+    ///
+    /// - Parameter bytes: At least ``encodedBytes`` from `start` on.
+    /// - Returns: Nil for a type that is none.
+    package init?(encoded bytes: RawSpan, at start: Int) {
+        key = Identity(high: bytes.word(at: start), low: bytes.word(at: start &+ 8))
+        unit = Unit(message: bytes.word(at: start &+ 16), device: bytes.word(at: start &+ 24))
+        inboxUnit = Unit(message: bytes.word(at: start &+ 32), device: bytes.word(at: start &+ 40))
+        time = Int64(bitPattern: bytes.word(at: start &+ 48))
+        propertiesBits = Int64(bitPattern: bytes.word(at: start &+ 56))
+        states = bytes.halfWord(at: start &+ 64)
+        guard let type = EventType(rawValue: Int16(bytes.byte(at: start &+ 68))) else { return nil }
+        self.type = type
+        pattern = bytes.byte(at: start &+ 69)
+        let flags = bytes.byte(at: start &+ 70)
+        hasCampaign = flags & 1 != 0
+        hasProperties = flags & 2 != 0
+        isLate = flags & 4 != 0
+        starts = (0, 0, 0)
+        devices = (0, 0)
+        places = (0, 0)
+    }
+
+    /// How many columns ``selection`` has.
+    package static let columns = EventColumn.silent.rawValue + 1
+
+    /// A SELECT list whose rows have the places of ``EventColumn``; what is not read here is null.
+    package static let selection: String = {
+        let read: Set<EventColumn> = [
+            .key, .unit, .eventTime, .receivedAt, .type, .timeRule, .propertiesHash, .app,
+            .campaignID, .inboxUnit, .platform, .appVersion, .osVersion, .locale, .country,
+            .provider, .opensApp, .isTest, .silent,
+        ]
+        return EventColumn.allCases.prefix(columns)
+            .map { read.contains($0) ? "e.\($0.name)" : "NULL" }.joined(separator: ", ")
+    }()
+}
+
+extension RawSpan {
+    /// Eight bytes, most significant first.
+    @inline(__always)
+    fileprivate func big(at index: Int) -> UInt64 { word(at: index).byteSwapped }
+
+    /// Two bytes, most significant first.
+    @inline(__always)
+    fileprivate func short(at index: Int) -> UInt16 {
+        UInt16(truncatingIfNeeded: halfWord(at: index)).byteSwapped
+    }
+}

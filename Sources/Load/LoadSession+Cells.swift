@@ -1,0 +1,106 @@
+import Event
+import Postgres
+
+/// Writing what a batch changes in the counts of units.
+extension LoadSession {
+    /// Writes special units, cells and sending apps of a transaction.
+    mutating func write(
+        _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
+    ) throws(LoadError) {
+        try writeSpecials(&fold, &open, turn)
+        try writeCells(fold, open)
+        if let news = fold.news, news.count > 0 {
+            _ = try connection.statement(
+                "INSERT INTO tapline.batch_news (batch, events) VALUES ($1, $2)",
+                [.int64(turn.batch), .bytes(news.bytes(open))])
+        }
+        if !fold.senders.isEmpty {
+            _ = try connection.statement(
+                """
+                INSERT INTO tapline.sending_app SELECT DISTINCT unnest($1::text[])
+                ON CONFLICT DO NOTHING
+                """, [.textArray(fold.senders.map { String(decoding: $0, as: UTF8.self) })])
+        }
+    }
+
+    private func writeCells(
+        _ fold: borrowing Fold, _ open: borrowing OpenSegment
+    ) throws(LoadError) {
+        var slots: [Int] = []
+        fold.changes.forEachSlot { slot in
+            if !fold.changes[slot].isZero { slots.append(slot) }
+        }
+        guard !slots.isEmpty else { return }
+        do throws(PostgresError) {
+            try connection.copyIn(
+                "COPY tapline.cell_change FROM STDIN (FORMAT binary)"
+            ) { writer throws(PostgresError) in
+                try writer.writeBinaryHeader()
+                for slot in slots {
+                    let (cell, sums) = (fold.changes.key(at: slot), fold.changes[slot])
+                    var row: [UInt8] = [0, 14]
+                    row.reserveCapacity(160)
+                    for value in [
+                        Int32(open.number), cell.quarter, Int32(bitPattern: cell.states),
+                        sums.units, sums.clicks, sums.late,
+                    ] {
+                        row += [0, 0, 0, 4]
+                        row += value.bigEndianBytes
+                    }
+                    row += open.campaignFields(cell.campaign)
+                    row += open.profileFields(cell.profile)
+                    try writer.write(row)
+                }
+                try writer.writeBinaryTrailer()
+            }
+        } catch {
+            throw .postgres(error)
+        }
+        try addToCampaigns(fold, open, slots)
+    }
+
+    /// Adds the changes to the counts of each campaign, which have neither time nor dimensions.
+    private func addToCampaigns(
+        _ fold: borrowing Fold, _ open: borrowing OpenSegment, _ slots: [Int]
+    ) throws(LoadError) {
+        var totals = FlatTable<CellKey, CellSums>(capacity: slots.count)
+        for slot in slots {
+            let (cell, sums) = (fold.changes.key(at: slot), fold.changes[slot])
+            let key = CellKey(
+                campaign: cell.campaign, profile: ProfileLabel.none, quarter: 0,
+                states: cell.states)
+            let (place, _) = totals.slot(adding: key, CellSums())
+            totals[place].units &+= sums.units
+            totals[place].clicks &+= sums.clicks
+            totals[place].late &+= sums.late
+        }
+        var apps: [String?] = []
+        var campaigns: [String?] = []
+        var states: [Int32] = []
+        var sums: [[Int32]] = [[], [], []]
+        totals.forEachSlot { slot in
+            let value = totals[slot]
+            guard !value.isZero else { return }
+            let fields = Fields(open.campaignFields(totals.key(at: slot).campaign))
+            apps.append(fields.text(0))
+            campaigns.append(fields.text(1))
+            states.append(Int32(bitPattern: totals.key(at: slot).states))
+            sums[0].append(value.units)
+            sums[1].append(value.clicks)
+            sums[2].append(value.late)
+        }
+        guard !apps.isEmpty else { return }
+        _ = try connection.statement(
+            """
+            INSERT INTO tapline.cell_campaign AS c
+                (app, campaign_id, states, units, clicks, late)
+            SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[])
+            ON CONFLICT (app, campaign_id, states) DO UPDATE SET units = c.units + excluded.units,
+                clicks = c.clicks + excluded.clicks, late = c.late + excluded.late
+            """,
+            [
+                .textArray(apps), .textArray(campaigns), .int32Array(states), .int32Array(sums[0]),
+                .int32Array(sums[1]), .int32Array(sums[2]),
+            ])
+    }
+}

@@ -1,0 +1,80 @@
+import Event
+import Platform
+import Postgres
+
+/// The end of a segment.
+extension LoadSession {
+    /// Closes the open segment when it is full, and opens the next one.
+    ///
+    /// One transaction under the turn lock, so that no load transaction is under way, and a closed
+    /// segment always has its index and its filter. The unique index is also a proof: it fails if an
+    /// event was stored twice. Readers are not held up: ATTACH PARTITION of an empty table takes a
+    /// lock that lets them through.
+    ///
+    /// - Returns: Whether it was full.
+    @discardableResult
+    mutating func closeSegmentIfFull() throws(LoadError) -> Bool {
+        guard picture.openRows >= segmentRowsMax else { return false }
+        do throws(LoadError) {
+            return try closeSegment()
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    private mutating func closeSegment() throws(LoadError) -> Bool {
+        let turn = try takeTurn()
+        try catchUp(with: turn)
+        guard turn.segmentRows >= segmentRowsMax, let box = picture.takeOpen() else {
+            rollback()
+            return false
+        }
+        let (full, next) = (box.segment.number, box.segment.number + 1)
+        _ = try connection.statement("SET LOCAL statement_timeout = 0")
+        _ = try connection.statement(Segments.index(full))
+        let heavy = box.segment.heavyUnits(events: heavyUnitEvents)
+        var filter = box.segment.makeFilter(rowsMax: segmentRowsMax, heavy: heavy)
+        if !heavy.isEmpty { try closeHeavy(heavy, &box.segment, &filter, turn) }
+        _ = try connection.statement(
+            """
+            UPDATE tapline.segment SET state = 'closing', rows = $2, filter = $3 WHERE segment = $1
+            """,
+            [.int32(Int32(full)), .int64(Int64(turn.segmentRows)), .bytes(filter.bytes)])
+        _ = try connection.statement(
+            """
+            \(Segments.create(next));
+            INSERT INTO tapline.segment (segment, state) VALUES (\(next), 'open');
+            UPDATE tapline.turn SET segment = \(next), segment_rows = 0;
+            DELETE FROM tapline.batch_news;
+            COMMIT
+            """)
+        picture.filters.add(filter, segment: full)
+        box.segment.start(number: next)
+        picture.putOpen(box)
+        Log.info("closed segment \(full) of the event table")
+        return true
+    }
+
+    /// Units with very many events are special, and have their keys in the filter, so that what comes
+    /// for them later need not read all of it.
+    private mutating func closeHeavy(
+        _ heavy: [Unit], _ open: inout OpenSegment, _ filter: inout SegmentFilter, _ turn: Turn
+    ) throws(LoadError) {
+        var fold = Fold(isWriting: true)
+        for unit in heavy { open.setSpecial(unit, &fold) }
+        try write(&fold, &open, turn)
+        let units = PostgresValue.uuidArray(heavy.flatMap { $0.bytes })
+        _ = try connection.statement(
+            """
+            UPDATE tapline.special_unit SET is_heavy = true
+            WHERE segment = \(open.number) AND unit = ANY ($1)
+            """, [units])
+        let keys = try connection.statement(
+            """
+            SELECT e.key FROM unnest($1::uuid[]) AS a (unit)
+            JOIN tapline.event_\(open.number) e ON e.unit = a.unit
+            """, [units], format: .binary)
+        for row in 0..<keys.rows { filter.insert(.key(Identity(uuid: keys.bytes(row, 0)))) }
+    }
+}

@@ -1,0 +1,292 @@
+import Event
+import Postgres
+
+/// Units that a report has to compute from their events, since what they count as hangs on more than
+/// their own (docs/storage.md, "Special units").
+extension LoadSession {
+    /// Finds the units that a batch makes special besides its own, takes them out of the counts, and
+    /// writes down all of them.
+    mutating func writeSpecials(
+        _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
+    ) throws(LoadError) {
+        var reach = Reach()
+        try followLinks(fold, open, &reach)
+        reach.orphans.formUnion(fold.orphanMessages)
+        try expel(reach, &fold, &open, turn)
+        var units: [Unit] = []
+        var segments: [Int32] = []
+        for unit in fold.specials where open.list(unit) {
+            for segment in candidates(of: unit) + [open.number] {
+                units.append(unit)
+                segments.append(Int32(segment))
+            }
+        }
+        try insertSpecials(units, segments, turn)
+    }
+
+    /// Whom a batch makes special.
+    struct Reach {
+        var units: Set<Unit> = []
+        /// Messages all of whose units are.
+        var messages: Set<UInt64> = []
+        /// Messages whose units without a campaign are.
+        var orphans: Set<UInt64> = []
+    }
+
+    // MARK: Inbox links
+
+    /// An inbox event counts with a unit that names its own: where both exist, or two name one, who
+    /// is counted is computed from the events.
+    private func followLinks(
+        _ fold: borrowing Fold, _ open: borrowing OpenSegment, _ reach: inout Reach
+    ) throws(LoadError) {
+        var askedNamers: Set<Unit> = []
+        var askedMessages: Set<UInt64> = []
+        for message in fold.looseMessages {
+            reach.messages.insert(message)
+            askedMessages.insert(message)
+            for (unit, namers) in open.namers where unit.message == message {
+                reach.units.formUnion(namers)
+            }
+        }
+        for link in fold.links { askedNamers.insert(link.inbox) }
+        for unit in fold.inboxUnits { askedNamers.insert(unit) }
+        let older = try olderNamers(of: askedNamers, messages: askedMessages)
+        for message in askedMessages {
+            for (unit, namers) in older where unit.message == message {
+                reach.units.formUnion(namers)
+            }
+        }
+        for link in fold.links {
+            let others = Set(open.namers[link.inbox] ?? []).union(older[link.inbox] ?? [])
+                .subtracting([link.namer])
+            if !others.isEmpty {
+                reach.units.formUnion(others)
+                reach.units.formUnion([link.inbox, link.namer])
+            }
+        }
+        for unit in fold.inboxUnits {
+            let namers = Set(open.namers[unit] ?? []).union(older[unit] ?? []).subtracting([unit])
+            if !namers.isEmpty { reach.units.formUnion(namers.union([unit])) }
+        }
+        try followNamed(fold.links, open, &reach)
+    }
+
+    /// Whether what is newly named has inbox events of its own, or is of a message that is loose.
+    private func followNamed(
+        _ links: [Fold.Link], _ open: borrowing OpenSegment, _ reach: inout Reach
+    ) throws(LoadError) {
+        var requests: Requests = [:]
+        for link in links {
+            let named = link.inbox
+            if open.isLoose(named.message) || isLoose(named.message) {
+                reach.units.insert(link.namer)
+            }
+            // All the same, for a filter may have made up that it is loose.
+            if let slot = open.units.slot(of: named) {
+                let state = open.units[slot]
+                if named != link.namer,
+                    state.states & UnitEvent.inboxStates != 0 || state.isHeavy
+                {
+                    reach.units.formUnion([named, link.namer])
+                }
+            } else if named != link.namer {
+                for segment in candidates(of: named) {
+                    requests[segment, default: []].insert(.only(named))
+                }
+            }
+        }
+        guard !requests.isEmpty else { return }
+        var older = OlderUnits()
+        try read(requests, into: &older)
+        for link in links {
+            guard let known = older.units[link.inbox] else { continue }
+            if known.isHeavy
+                || known.events.contains(where: { $0.type.isInboxStatus || $0.unit.device == 0 })
+            {
+                reach.units.formUnion([link.inbox, link.namer])
+            }
+        }
+    }
+
+    private func isLoose(_ message: UInt64) -> Bool {
+        let holding = picture.filters.segments(holding: .message(message))
+        return picture.filters.segments(holding: .loose(message)).contains(where: holding.contains)
+    }
+
+    /// Who names some units, or any unit of some messages, in closed segments.
+    private func olderNamers(
+        of units: Set<Unit>, messages: Set<UInt64>
+    ) throws(LoadError) -> [Unit: Set<Unit>] {
+        guard picture.filters.count > 0 else { return [:] }
+        var requests: Requests = [:]
+        for unit in units {
+            for segment in picture.filters.segments(holding: .named(unit)) {
+                requests[segment, default: []].insert(.only(unit))
+            }
+        }
+        // Few messages ever: no filter knows of them.
+        if !messages.isEmpty {
+            for segment in picture.filters.all {
+                requests[segment, default: []].formUnion(messages.map { .all(of: $0) })
+            }
+        }
+        var found: [Unit: Set<Unit>] = [:]
+        for (segment, ranges) in requests.sorted(by: { $0.key < $1.key }) {
+            let answer = try connection.statement(
+                """
+                SELECT e.inbox_unit, e.unit
+                FROM unnest($1::uuid[], $2::uuid[]) AS a (first, last)
+                JOIN tapline.event_\(segment) e
+                    ON e.inbox_unit >= a.first AND e.inbox_unit <= a.last
+                WHERE e.message_uid IS NOT NULL
+                """,
+                [
+                    .uuidArray(ranges.flatMap { $0.first.bytes }),
+                    .uuidArray(ranges.flatMap { $0.last.bytes }),
+                ], format: .binary)
+            for row in 0..<answer.rows {
+                found[Unit(uuid: answer.bytes(row, 0)), default: []].insert(
+                    Unit(uuid: answer.bytes(row, 1)))
+            }
+        }
+        return found
+    }
+
+    // MARK: Taking out of the counts
+
+    /// Makes units special, in the open segment and in the closed ones.
+    private func expel(
+        _ reach: Reach, _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
+    ) throws(LoadError) {
+        if !reach.messages.isEmpty {
+            for unit in open.units(of: reach.messages) { open.setSpecial(unit, &fold) }
+        }
+        if !reach.orphans.isEmpty {
+            for unit in open.units(of: reach.orphans, withoutCampaign: true) {
+                open.setSpecial(unit, &fold)
+            }
+        }
+        var requests: Requests = [:]
+        for unit in reach.units where !open.setSpecial(unit, &fold) {
+            for segment in candidates(of: unit) {
+                requests[segment, default: []].insert(.only(unit))
+            }
+        }
+        for message in reach.messages.union(reach.orphans) {
+            for segment in picture.filters.segments(holding: .message(message)) {
+                requests[segment, default: []].insert(.all(of: message))
+            }
+        }
+        guard !requests.isEmpty else { return }
+        // A unit asked for by itself and with its message must not be counted twice.
+        for (segment, ranges) in requests {
+            requests[segment] = ranges.filter {
+                $0 == .all(of: $0.first.message) || !ranges.contains(.all(of: $0.first.message))
+            }
+        }
+        var older = OlderUnits()
+        try read(requests, into: &older)
+        try expel(older, reach, &fold, &open, turn)
+    }
+
+    /// Makes units of closed segments special that the open one does not hold.
+    func expel(
+        _ older: borrowing OlderUnits, _ reach: Reach?, _ fold: inout Fold,
+        _ open: inout OpenSegment, _ turn: Turn
+    ) throws(LoadError) {
+        var units: [Unit] = []
+        var segments: [Int32] = []
+        for (unit, known) in older.units where open.units.slot(of: unit) == nil && !known.isSpecial
+        {
+            let state = open.state(of: known)
+            if let reach {
+                guard
+                    reach.units.contains(unit) || reach.messages.contains(unit.message)
+                        || CampaignLabel.isNone(state.campaign)
+                else { continue }
+            }
+            fold.count(state, -1)
+            for segment in known.segments {
+                units.append(unit)
+                segments.append(Int32(segment))
+            }
+        }
+        try insertSpecials(units, segments, turn)
+    }
+
+    private func insertSpecials(
+        _ units: [Unit], _ segments: [Int32], _ turn: Turn
+    ) throws(LoadError) {
+        guard !units.isEmpty else { return }
+        _ = try connection.statement(
+            """
+            INSERT INTO tapline.special_unit (unit, segment, batch)
+            SELECT unit, segment, $3 FROM unnest($1::uuid[], $2::int[]) AS s (unit, segment)
+            ORDER BY unit, segment
+            ON CONFLICT DO NOTHING
+            """,
+            [.uuidArray(units.flatMap { $0.bytes }), .int32Array(segments), .int64(turn.batch)])
+    }
+
+    // MARK: Test devices
+
+    /// Makes the units of devices special that have been marked as test devices since.
+    mutating func applyMarks() throws(LoadError) {
+        let marks = try connection.statement(
+            """
+            SELECT app, device_id, tapline.hash64(app, device_id) FROM tapline.test_device
+            WHERE NOT applied
+            """, [], format: .binary)
+        guard marks.rows > 0 else { return }
+        do throws(LoadError) {
+            try apply(marks)
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    private mutating func apply(_ marks: borrowing PostgresResult) throws(LoadError) {
+        let turn = try takeTurn()
+        try catchUp(with: turn)
+        guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
+        var fold = Fold(isWriting: true)
+        _ = try connection.statement(
+            "SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on")
+        for mark in 0..<marks.rows {
+            let (app, device) = (marks.array(mark, 0) ?? [], marks.array(mark, 1) ?? [])
+            let answer = try connection.statement(
+                """
+                SELECT \(UnitEvent.selection), e.segment FROM tapline.event e
+                WHERE e.app = $1 AND e.device_id = $2 AND e.message_uid IS NOT NULL
+                """, [.utf8(app), .utf8(device)], format: .binary)
+            var older = OlderUnits()
+            for row in 0..<answer.rows {
+                older.add(
+                    answer, row, segment: Int(answer.int64(row, UnitEvent.columns) ?? 0))
+            }
+            for unit in older.units.keys { box.segment.setSpecial(unit, &fold) }
+            try markSpecial(&older)
+            try expel(older, nil, &fold, &box.segment, turn)
+            _ = try connection.statement(
+                "UPDATE tapline.test_device SET applied = true WHERE app = $1 AND device_id = $2",
+                [.utf8(app), .utf8(device)])
+            picture.testDevices.insert(deviceHalf(marks.bytes(mark, 2)))
+        }
+        try write(&fold, &box.segment, turn)
+        // The other daemons read everything anew, the test devices too.
+        _ = try connection.statement(
+            """
+            WITH moved AS (
+                UPDATE tapline.turn SET batch = \(turn.batch), generation = generation + 1,
+                    stored_at = to_timestamp(\(turn.storedAt) / 1000000.0))
+            INSERT INTO tapline.batch (batch, stored_at, spool, rows, segment, first_block)
+            SELECT \(turn.batch), to_timestamp(\(turn.storedAt) / 1000000.0), '\(spoolID)', 0,
+                \(turn.segment), 0;
+            COMMIT
+            """)
+        // This one too: it is seldom, and simpler than to be clever.
+        picture.forget()
+    }
+}

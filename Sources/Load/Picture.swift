@@ -1,0 +1,64 @@
+import Event
+
+/// What one daemon knows of the database: everything of the open segment, and a filter for each
+/// closed one.
+///
+/// It mirrors the database as of ``batch``; the loader brings it up to date under the turn lock
+/// before it decides. It is a function of the events there, so it is thrown away after every doubt
+/// and read again.
+final class Picture {
+    /// The newest batch whose rows are known here, and its time in the database: together they
+    /// tell whether a database still has the history that this mirrors.
+    var batch: Int64 = -1
+    var storedAt: Int64 = 0
+    /// The generation of cells and special units that the states are of.
+    var generation: Int64 = -1
+    /// The open segment; nil while it is changed by a transaction whose end is not known.
+    private var open: OpenBox?
+    /// The filters of the others.
+    var filters = FilterStack()
+    /// Messages that are known to have several units in a closed segment.
+    var several: Set<SegmentMessage> = []
+    /// The device halves of the test devices.
+    var testDevices: Set<UInt64> = []
+
+    struct SegmentMessage: Hashable {
+        let segment: Int
+        let message: UInt64
+    }
+
+    /// The number of the open segment, if it is known.
+    var openNumber: Int? { open?.segment.number }
+
+    /// Events of the open segment.
+    var openRows: Int { open?.segment.rows ?? 0 }
+
+    /// Takes the open segment out, to change it.
+    func takeOpen() -> OpenBox? {
+        defer { open = nil }
+        return open
+    }
+
+    func putOpen(_ box: OpenBox) { open = box }
+
+    /// Forgets the open segment, whose number is all that is known of it.
+    func forget() {
+        open = nil
+        batch = -1
+    }
+}
+
+/// Holds an open segment, which is too large to be handed around.
+final class OpenBox {
+    var segment: OpenSegment
+
+    init(number: Int) { segment = OpenSegment(number: number) }
+
+    /// Adds a row of a batch that is to be stored.
+    func add(
+        _ row: Int, of batch: borrowing LoadBatch, _ older: inout OlderUnits, _ fold: inout Fold
+    ) {
+        segment.add(batch.events[row], row: batch.bytes(row), old: &older, to: &fold)
+        segment.addKey(batch.events[row].key, batch.contents[row])
+    }
+}

@@ -1,0 +1,261 @@
+import Event
+import Ingest
+import Metrics
+import Platform
+import Postgres
+import PostgresTesting
+import Report
+import Spool
+import Testing
+
+@testable import Load
+
+/// What the loader keeps in cells and special units only saves time: whatever comes in whatever way,
+/// each report is that of the events alone.
+@Suite struct CellTests {
+    struct Dice: RandomNumberGenerator {
+        var source: KeySource
+
+        mutating func next() -> UInt64 { source.next() }
+        mutating func chance(_ part: Double) -> Bool {
+            Double.random(in: 0..<1, using: &self) < part
+        }
+        mutating func pick<T>(_ values: [T]) -> T { values.randomElement(using: &self)! }
+    }
+
+    /// Lines over few messages, devices, inbox ids, campaigns and times, so that all of it meets.
+    struct World {
+        let messages: Int
+        let devices: Int
+        let noDevice: Double
+        let inbox: Double
+        let campaign: Double
+        let oneCampaign: Bool
+        let sends: Bool
+        let types: [String]
+        var made: [String] = []
+
+        init(_ dice: inout Dice) {
+            messages = dice.pick([2, 5, 20, 60])
+            devices = dice.pick([1, 2, 4])
+            noDevice = dice.pick([0, 0, 0.05, 0.5])
+            inbox = dice.pick([0, 0, 0.1, 0.6])
+            campaign = dice.pick([0.2, 0.7, 1])
+            oneCampaign = dice.chance(0.6)
+            sends = dice.chance(0.7)
+            types = [
+                "received", "clicked", "action", "dismissed", "inbox_open", "inbox_read", "failed",
+                "confirmed", "launch", "wave", "sent",
+            ]
+        }
+
+        /// A line that is like no other.
+        static func line(_ number: Int) -> String {
+            """
+            {"type":"received","event_uid":"e\(number)","message_uid":"m\(number)","device_id":"d"}
+            """
+        }
+
+        mutating func line(_ dice: inout Dice) -> String {
+            if !made.isEmpty, dice.chance(0.1) { return dice.pick(made) }
+            var type = dice.pick(types)
+            if type == "sent", !sends { type = "received" }
+            let isTracking = type == "launch" || type == "wave"
+            let message = "m\(Int.random(in: 0..<messages, using: &dice))"
+            var members = ["\"type\":\"\(type)\"", "\"event_uid\":\"e\(made.count)\""]
+            if !isTracking || dice.chance(0.5) { members.append("\"message_uid\":\"\(message)\"") }
+            if !dice.chance(noDevice) {
+                members.append("\"device_id\":\"d\(Int.random(in: 0..<devices, using: &dice))\"")
+            }
+            if dice.chance(inbox) {
+                let other = "m\(Int.random(in: 0..<messages, using: &dice))"
+                members.append("\"inbox_message_uid\":\"\(other)\"")
+            }
+            if dice.chance(campaign) {
+                let name = oneCampaign ? "c" + message : "c\(dice.pick([1, 2, 3]))"
+                members.append("\"campaign_id\":\"\(name)\"")
+            }
+            let at = 1_788_220_800 + dice.pick([0, 3, 40_000, 80_000, 170_000])
+            members.append("\"occurred_at\":\(at)")
+            if dice.chance(0.7) {
+                members.append("\"platform\":\"\(dice.pick(["ios", "android"]))\"")
+                if dice.chance(0.8) { members.append("\"app_version\":\"\(dice.pick([1, 2]))\"") }
+                if dice.chance(0.1) { members.append("\"locale\":\"en\"") }
+            }
+            if dice.chance(0.3) { members.append("\"opens_app\":\(dice.chance(0.5))") }
+            if dice.chance(0.02) { members.append("\"is_test\":true") }
+            if dice.chance(0.05) { members.append("\"silent\":true") }
+            let line = "{" + members.joined(separator: ",") + "}"
+            made.append(line)
+            return line
+        }
+    }
+
+    static let everyBy = [
+        "campaign", "platform", "day", "campaign,platform", "platform,app_version", "campaign,hour",
+        "locale",
+    ]
+
+    /// The session of a daemon that knows nothing yet.
+    static func session(
+        _ fixture: Fixture, _ settings: LoadSettings, picture: Picture = Picture()
+    ) throws -> LoadSession {
+        let conninfo = fixture.conninfo
+        var session = try LoadSession(
+            database: { conninfo }, spoolID: .random(), picture: picture, settings: settings)
+        _ = try session.claim(Ledger(registry: Registry()))
+        return session
+    }
+
+    static func batch(_ lines: [String], mark: UInt64) throws -> LoadBatch {
+        var decoder = EventDecoder()
+        let app = Array("shop".utf8)
+        let now: Microseconds = 1_788_400_000_000_000
+        var builder = BodyRecord.Builder(app: app, receivedAt: now)
+        for line in lines {
+            let bytes = Array(line.utf8)
+            _ = decoder.decode(
+                line: unsafe bytes.span.bytes, receivedAt: now, sentAtHeader: nil, app: app,
+                into: &builder)
+        }
+        #expect(builder.rejected == 0)
+        var batch = LoadBatch()
+        try batch.append(
+            SpoolRecord(
+                payload: builder.finish(), events: lines.count,
+                mark: SpoolMark(segment: 1, offset: mark, chain: 0)))
+        return batch
+    }
+
+    /// Lets a load fail: the server ends the session once it has written to a table.
+    static func interrupt(
+        _ session: inout LoadSession, _ batch: borrowing LoadBatch, at table: String,
+        _ connection: borrowing PostgresConnection
+    ) throws {
+        try connection.execute(
+            """
+            CREATE OR REPLACE FUNCTION public.die() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+            CREATE TRIGGER die AFTER INSERT ON tapline.\(table) EXECUTE FUNCTION public.die();
+            """)
+        defer { _ = try? connection.execute("DROP TRIGGER die ON tapline.\(table)") }
+        do throws(LoadError) {
+            _ = try session.load(batch)
+        } catch {
+            guard case .postgres = error else { throw error }
+        }
+    }
+
+    /// What is not as if all were made anew: units that should be special, and cells, the rest.
+    static func differences(_ connection: borrowing PostgresConnection) throws -> String {
+        try connection.execute(
+            """
+            BEGIN;
+            CREATE TEMP TABLE was_special ON COMMIT DROP AS SELECT DISTINCT unit FROM tapline.special_unit;
+            CREATE TEMP TABLE was ON COMMIT DROP AS
+                SELECT app, campaign_id, states, units, clicks, late FROM tapline.cell_campaign;
+            SELECT tapline.rebuild_cells();
+            """)
+        let answer = try connection.query(
+            """
+            SELECT concat_ws(chr(10),
+                (SELECT string_agg(DISTINCT 'should be special: ' || unit, chr(10))
+                    FROM tapline.special_unit WHERE unit NOT IN (SELECT unit FROM was_special)),
+                (SELECT string_agg(format('cell: %s', d), chr(10)) FROM (
+                    (SELECT 'before', * FROM was WHERE units <> 0
+                        EXCEPT SELECT 'before', * FROM tapline.cell_campaign)
+                    UNION ALL (SELECT 'anew', * FROM tapline.cell_campaign
+                        EXCEPT SELECT 'anew', * FROM was)) d),
+                (SELECT string_agg(format('event: %s', (e.unit, e.inbox_unit, e.type, e.segment, e.batch, e.campaign_id,
+                    e.message_uid, e.device_id, e.inbox_message_uid)), chr(10) ORDER BY e.batch) FROM tapline.event e),
+                (SELECT string_agg(format('special: %s', (unit, segment, batch)), chr(10) ORDER BY unit) FROM tapline.special_unit))
+            """)
+        let text = answer.string(0, 0) ?? ""
+        try connection.execute("ROLLBACK")
+        return text
+    }
+
+    @Test(arguments: Array(0..<40) + [78, 124, 178, 358]) func cellsChangeNoReport(seed: UInt64)
+        throws
+    {
+        var dice = Dice(source: KeySource(state: seed))
+        let fixture = try Fixture()
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        var settings = LoadSettings()
+        settings.segmentRowsMax = dice.pick([6, 20, 100_000])
+        settings.heavyUnitEvents = dice.pick([4, 1000])
+        settings.alwaysWritesNews = dice.chance(0.6)
+        var first = try Self.session(fixture, settings)
+        var second = try Self.session(fixture, settings)
+        var world = World(&dice)
+        for step in 0..<UInt64(dice.pick([4, 16])) {
+            let lines = (0..<Int.random(in: 1..<14, using: &dice)).map { _ in world.line(&dice) }
+            let batch = try Self.batch(lines, mark: step + 1)
+            if dice.chance(0.1) {
+                first = try Self.session(fixture, settings)
+            }
+            if dice.chance(0.1) {
+                // The session dies at some moment; the next one goes on with what it knows.
+                let open = try fixture.int("SELECT segment FROM tapline.turn")
+                try Self.interrupt(
+                    &first, batch, at: dice.pick(["event_\(open)", "cell_change", "batch"]),
+                    connection)
+                first = try Self.session(fixture, settings, picture: first.picture)
+            }
+            if dice.chance(0.1) {
+                // The answer to COMMIT is lost: the batch comes again, and nothing is believed.
+                _ = try second.load(batch)
+                second.picture.forget()
+            }
+            if dice.chance(0.05) {
+                try fixture.run(
+                    "INSERT INTO tapline.test_device VALUES ('shop', 'd0') ON CONFLICT DO NOTHING")
+                if dice.chance(0.7) { try second.applyMarks() }
+            }
+            if dice.chance(0.7) {
+                _ = try first.load(batch)
+                try first.closeSegmentIfFull()
+            } else {
+                _ = try second.load(batch)
+                try second.closeSegmentIfFull()
+            }
+            if dice.chance(0.3) { try Segments.sealClosing(connection) }
+            if dice.chance(0.05) { try fixture.run("SELECT tapline.rebuild_cells()") }
+            let by = dice.pick(Self.everyBy)
+            let includesTest = dice.chance(0.3)
+            func report(fromEvents: Bool) throws -> CampaignReport {
+                var options = ReportOptions()
+                try options.set("by", by)
+                options.includesTest = includesTest
+                options.isFromEvents = fromEvents
+                return try CampaignReport.load(options, on: connection)
+            }
+            let (cells, exact) = (try report(fromEvents: false), try report(fromEvents: true))
+            #expect(
+                cells.totals == exact.totals && cells.rows == exact.rows,
+                "seed \(seed), step \(step), by \(by)")
+            if cells.totals != exact.totals || cells.rows != exact.rows {
+                Issue.record("\(try Self.differences(connection))")
+                return
+            }
+        }
+        #expect(try fixture.int("SELECT count(*) - count(DISTINCT key) FROM tapline.event") == 0)
+        #expect(
+            try fixture.int("SELECT count(*) FROM tapline.event") == Int64(Set(world.made).count))
+    }
+
+    @Test func aHungLoaderIsGivenUp() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.statementTimeoutMilliseconds = 300
+        var hung = try Self.session(fixture, settings)
+        var other = try Self.session(fixture, LoadSettings())
+        // It has the turn and does nothing with it: the server ends its session.
+        _ = try hung.takeTurn()
+        let batch = try Self.batch([World.line(1), World.line(2)], mark: 1)
+        #expect(try other.load(batch) == [.stored, .stored])
+        #expect(throws: LoadError.self) { _ = try hung.load(batch) }
+        var next = try Self.session(fixture, settings, picture: hung.picture)
+        #expect(try next.load(batch) == [.duplicate, .duplicate])
+    }
+}

@@ -1,0 +1,216 @@
+import Event
+import Foundation
+import Postgres
+import PostgresTesting
+import Report
+import Testing
+
+/// Cells only save time: with them, however they came about, every report is that of the events.
+@Suite struct CellTests {
+    struct Dice: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            // splitmix64
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var z = state
+            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+            return z ^ (z >> 31)
+        }
+
+        mutating func chance(_ part: Double) -> Bool {
+            Double.random(in: 0..<1, using: &self) < part
+        }
+    }
+
+    /// What events say of the dimensions.
+    enum Dimensions: CaseIterable {
+        /// Each event what it likes.
+        case any
+        /// Those of a unit the same, as far as they say it.
+        case agreed
+        /// All of them, and often different.
+        case whole
+        /// Some events all of them, others nothing.
+        case wholeOrNone
+
+        func value(_ seed: Seed, _ place: Int, _ dice: inout Dice) -> String? {
+            let any = ["a", "b"].randomElement(using: &dice)!
+            // Of the type, so that an event says all or nothing.
+            return switch self {
+            case .any: dice.chance(0.5) ? any : nil
+            case .agreed: dice.chance(0.6) ? "\(seed.device ?? "-")\(place % 2)" : nil
+            case .whole: any
+            case .wholeOrNone: seed.type.rawValue % 2 == 0 ? any : nil
+            }
+        }
+    }
+
+    /// Events over few messages, devices, inbox ids, campaigns and times, so that all of it meets.
+    static func world(_ dice: inout Dice) -> [Seed] {
+        let apps = Int.random(in: 1...2, using: &dice)
+        let messages = [2, 4, 8, 20].randomElement(using: &dice)!
+        let devices = [1, 2, 4].randomElement(using: &dice)!
+        let count = [3, 10, 30, 60].randomElement(using: &dice)!
+        let (noDevice, inbox, campaign) = (
+            [0, 0, 0.1, 0.5].randomElement(using: &dice)!,
+            [0, 0, 0.2, 0.6].randomElement(using: &dice)!,
+            [0.2, 0.7, 1].randomElement(using: &dice)!
+        )
+        let isOneCampaignAMessage = dice.chance(0.6)
+        let sends = dice.chance(0.8)
+        let dimensions = (Dimensions.allCases + [.agreed, .agreed, .whole]).randomElement(
+            using: &dice)!
+        func name(_ letter: String, _ count: Int) -> String {
+            "\(letter)\(Int.random(in: 0..<count, using: &dice))"
+        }
+        return (0..<count).map { index in
+            let type = EventType(rawValue: Int16.random(in: 0...16, using: &dice))!
+            let message = name("m", messages)
+            let isTracking = !type.isStatus && dice.chance(0.5)
+            var seed = Seed(
+                type == .sent && !sends ? .received : type, isTracking ? nil : message,
+                on: dice.chance(noDevice) ? nil : name("d", devices))
+            seed.app = name("app", apps)
+            if dice.chance(campaign) {
+                seed.campaign = isOneCampaignAMessage ? "c" + message : name("c", 3)
+            }
+            if dice.chance(inbox) { seed.inbox = name("m", messages) }
+            seed.at = Double(Int.random(in: 0..<6, using: &dice)) * 40_000
+            seed.delay = dice.chance(0.5) ? 0 : 90_000
+            seed.key = ReportBase.key(Int.random(in: 0..<1 << 40, using: &dice) << 10 | index)
+            for (place, dimension) in Seed.dimensions.enumerated() {
+                seed[keyPath: dimension] = dimensions.value(seed, place, &dice)
+            }
+            seed.opensApp = [true, false, nil].randomElement(using: &dice)!
+            seed.isTest = dice.chance(0.03) ? true : nil
+            seed.isSilent = dice.chance(0.05) ? true : nil
+            return seed
+        }
+    }
+
+    static let everyBy = [
+        "campaign", "platform", "day", "campaign,platform", "platform,app_version", "campaign,hour",
+        "os_version,locale", "country", "provider,day",
+    ]
+
+    /// Some options that cells can answer, and how to say them to the recomputation.
+    struct Question: CustomStringConvertible {
+        let description: String
+        let options: ReportOptions
+        let arguments: [String]
+
+        init(_ dice: inout Dice) throws {
+            var options = ReportOptions()
+            var arguments: [String] = []
+            func set(_ name: String, _ value: String) throws {
+                try options.set(name, value)
+                arguments += ["--" + name] + (value.isEmpty ? [] : [value])
+            }
+            try set("by", CellTests.everyBy.randomElement(using: &dice)!)
+            if dice.chance(0.3) { try set("include-test", "") }
+            // Midnights, hours and quarters of an hour; some seeds are at the first of them.
+            let days = ["01T00:00:00Z", "01T11:00:00Z", "02T09:15:00Z", "03T07:30:00Z"]
+            if dice.chance(0.3) { try set("from", "2026-09-" + days.randomElement(using: &dice)!) }
+            if dice.chance(0.3) { try set("to", "2026-09-" + days.randomElement(using: &dice)!) }
+            if dice.chance(0.2) { try set("app", "app0") }
+            if dice.chance(0.2) { try set("tz", "Asia/Kathmandu") }
+            if dice.chance(0.3) {
+                try set("campaign", ["c0", "c1", "(unattributed)"].randomElement(using: &dice)!)
+            }
+            self.options = options
+            self.arguments = arguments
+            description = arguments.joined(separator: " ")
+        }
+    }
+
+    /// Whether cells and events give one answer.
+    static func expectSame(
+        _ base: ReportBase, _ question: Question,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let fromCells = try base.report { $0 = question.options }
+        let fromEvents = try base.report {
+            $0 = question.options
+            $0.isFromEvents = true
+        }
+        #expect(
+            fromCells.totals == fromEvents.totals && fromCells.rows == fromEvents.rows,
+            "\(question)", sourceLocation: sourceLocation)
+    }
+
+    @Test(arguments: 0..<24) func cellsChangeNoReport(seed: UInt64) throws {
+        var dice = Dice(state: seed)
+        let base = try ReportBase()
+        var rest = Self.world(&dice).shuffled(using: &dice)[...]
+        var question = try Question(&dice)
+        while !rest.isEmpty {
+            if dice.chance(0.1) {
+                try base.connection.execute(
+                    """
+                    INSERT INTO tapline.test_device VALUES ('app0', 'd\(dice.next() % 2)')
+                    ON CONFLICT DO NOTHING
+                    """)
+                try Self.expectSame(base, question)
+            }
+            let batch = rest.prefix(Int.random(in: 1..<12, using: &dice))
+            rest = rest.dropFirst(batch.count)
+            if dice.chance(0.3) { try base.openSegment() }
+            try base.add(Array(batch))
+            question = try Question(&dice)
+            try Self.expectSame(base, question)
+            if dice.chance(0.5) {
+                try base.unmerge()
+                try Self.expectSame(base, question)
+                try base.merge()
+                try Self.expectSame(base, question)
+            }
+            if dice.chance(0.2) {
+                try base.connection.execute("DELETE FROM tapline.test_device")
+                try Self.expectSame(base, question)
+            }
+        }
+        try Self.expectRecomputed(base, question)
+    }
+
+    @Test(arguments: 0..<3) func anyOrderGivesTheSameReport(seed: UInt64) throws {
+        var dice = Dice(state: seed)
+        let seeds = Self.world(&dice)
+        let report = try ReportBase.report(of: seeds)
+        let base = try ReportBase()
+        try base.add(batches: seeds.shuffled(using: &dice).map { [$0] })
+        let other = try base.report()
+        #expect(report.totals == other.totals && report.rows == other.rows)
+    }
+
+    /// Compares with `Tests/Python/recompute.py`, which knows only the documents.
+    static func expectRecomputed(_ base: ReportBase, _ question: Question) throws {
+        let rows = try base.connection.query(
+            """
+            SELECT json_build_object('app', app, 'key', key, 'type', t.name,
+                'message_uid', message_uid, 'device_id', device_id, 'campaign_id', campaign_id,
+                'inbox_message_uid', inbox_message_uid, 'platform', platform,
+                'app_version', app_version, 'os_version', os_version, 'locale', locale,
+                'country', country, 'provider', provider, 'opens_app', opens_app,
+                'is_test', is_test, 'silent', silent, 'event_time', (extract(epoch FROM event_time) * 1000000)::bigint,
+                'received_at', (extract(epoch FROM received_at) * 1000000)::bigint)::text
+            FROM tapline.event e JOIN tapline.event_type t ON t.code = e.type
+            """)
+        let marked = try base.connection.query(
+            "SELECT app || ':' || device_id FROM tapline.test_device")
+        let report = try base.report { $0 = question.options }
+        let directory = try TestDirectory.make()
+        defer { TestDirectory.remove(directory) }
+        let lines = (0..<rows.rows).map { rows.string($0, 0)! + "\n" }.joined()
+        try Data(lines.utf8).write(to: URL(filePath: directory + "/rows.ndjson"))
+        try Data(report.render(.json)).write(to: URL(filePath: directory + "/report.json"))
+
+        let (status, said) = try Python.run(
+            "recompute.py",
+            ["--rows"] + question.arguments
+                + (0..<marked.rows).flatMap { ["--test-device", marked.string($0, 0)!] }
+                + ["--compare", directory + "/report.json", directory + "/rows.ndjson"])
+        #expect(status == 0, "\(question): \(said)")
+    }
+}

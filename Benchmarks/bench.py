@@ -28,7 +28,6 @@ from common.document import log
 
 ROWS = [
     ("stored", "stored and in the report, events/s, 1000-event bodies, 8 connections", "{:,.0f}"),
-    ("loaded", "… until stored, units not yet folded", "{:,.0f}"),
     ("limit", "the limit: binary COPY of the same rows, rows/s", "{:,.0f}"),
     ("ratio", "**stored / limit** (target 0.40 or more)", "{:.2f}"),
     ("acks", "durable acks, events/s in 1000-event bodies, loader held", "{:,.0f}"),
@@ -121,7 +120,7 @@ def round_of(binary, files):
     figures["ratio"] = figures["stored"] / figures["limit"]
     figures["acks_ratio"] = figures["acks"] / figures["limit"]
     figures["drain"] = outage.drain(binary, files.loaded, files.paced, figures["stored"] / 2)
-    figures["drain_ratio"] = figures["drain"] / figures["loaded"]
+    figures["drain_ratio"] = figures["drain"] / figures["stored"]
     for count in (1, 2, 4):
         figures[f"daemons_{count}"] = together(binary, files, count)
     figures["ratio_2"] = figures["daemons_2"] / figures["daemons_1"]

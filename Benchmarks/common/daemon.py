@@ -114,30 +114,21 @@ class Daemon:
             return int(file.readline())
 
     def wait_until_stored(self, events, timeout=600):
-        """Waits until the verdicts of this daemon's spool are `events`, and in the reports.
+        """Waits until the verdicts of this daemon's spool are `events`; returns that moment.
 
-        A daemon that folds events into units afterwards says so in `tapline_fold_lag_batches`;
-        for one that does not, stored is reported. Returns both moments.
+        What is stored is in the reports, too.
         """
-        deadline, stored_at = time.monotonic() + timeout, None
+        deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             metrics = self.metrics()
             decided = sum(metrics[f"tapline_events_{verdict}_total"]
                           for verdict in ("stored", "duplicate", "conflict", "dead_lettered"))
             if decided >= events:
-                stored_at = stored_at or time.monotonic()
-                if self._fold_lag(metrics) == 0:
-                    return stored_at, time.monotonic()
+                return time.monotonic()
             # Seldom, for each look at the metrics costs the daemon half a millisecond.
-            time.sleep(0.05 if stored_at is None else 0.02)
+            time.sleep(0.05)
         fail(f"{events:,.0f} events were not stored within {timeout} s: "
              + json.dumps({name: metrics[name] for name in metrics if "_events_" in name}))
-
-    def _fold_lag(self, metrics):
-        if "tapline_fold_lag_batches" not in metrics:
-            return 0
-        lag = "SELECT (SELECT batch FROM tapline.turn) - (SELECT batch FROM tapline.fold)"
-        return int(self.sql(lag))
 
     def post(self, text, key=None):
         """Posts plain NDJSON; returns the status and the answer."""

@@ -31,7 +31,11 @@ let package = Package(
             "Ingest",
             ["HTTPServer", "Gzip", "JSONLines", "Spool", "Metrics", "Event", "Platform"]),
         library(
-            "Load", ["Postgres", "Spool", "Metrics", "Event", "Platform", "CPlatform", "Schema"]),
+            "Load",
+            [
+                "Postgres", "Spool", "Metrics", "Event", "JSONLines", "Platform", "CPlatform",
+                "Schema",
+            ]),
         library(
             "Daemon",
             [

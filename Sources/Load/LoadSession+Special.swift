@@ -286,7 +286,8 @@ extension LoadSession {
                 \(turn.segment), 0;
             COMMIT
             """)
-        // This one too: it is seldom, and simpler than to be clever.
-        picture.forget()
+        // This one too, as its generation is now an old one: it is seldom, and simpler than to be clever.
+        picture.batch = turn.batch
+        picture.storedAt = turn.storedAt
     }
 }

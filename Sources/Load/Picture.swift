@@ -41,7 +41,7 @@ final class Picture {
 
     func putOpen(_ box: OpenBox) { open = box }
 
-    /// Forgets the open segment, whose number is all that is known of it.
+    /// Forgets the open segment, so that it is read again.
     func forget() {
         open = nil
         batch = -1

@@ -4,9 +4,9 @@ import Glibc
 
 /// A Bloom filter over what one closed segment holds (``FilterEntry``).
 ///
-/// It never says no to an entry that was added. With the 16 bits a row that a segment is given, and
-/// about two rows a unit, it says yes to another one about once in 20 000; never more often than once
-/// in 2000.
+/// It never says no to an entry that was added. To another one it says yes in (1 − e^(−12/n))^12 of all
+/// cases, for n bits an entry (B. H. Bloom, 1970, with 12 bits set): once in about 2000 for an entry a row
+/// at the least of 16 bits. A row may bring more entries than one, which makes it err more often.
 struct SegmentFilter: Sendable {
     /// The bits, a power of two of them; bit `n` is bit `n % 8` of byte `n / 8`.
     private(set) var bytes: [UInt8]

@@ -258,4 +258,30 @@ import Testing
         var next = try Self.session(fixture, settings, picture: hung.picture)
         #expect(try next.load(batch) == [.duplicate, .duplicate])
     }
+
+    @Test func aUnitThatTwoDaemonsLoadIsNoSpecialOne() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.alwaysWritesNews = true
+        var first = try Self.session(fixture, settings)
+        var second = try Self.session(fixture, settings)
+        func batch(_ type: String, _ mark: UInt64) throws -> LoadBatch {
+            try Self.batch(
+                (0..<5).map { number in
+                    """
+                    {"type":"\(type)","event_uid":"\(type)-\(number)","message_uid":"m\(number)",\
+                    "device_id":"d","campaign_id":"c\(number % 2)","platform":"ios","locale":"en"}
+                    """
+                }, mark: mark)
+        }
+        _ = try second.load(Self.batch([World.line(99)], mark: 1))
+        _ = try first.load(batch("received", 1))
+        _ = try second.load(batch("clicked", 2))
+        _ = try first.load(batch("dismissed", 2))
+        #expect(try fixture.int("SELECT count(*) FROM tapline.special_unit") == 0)
+        #expect(
+            try fixture.int(
+                "SELECT sum(units) FROM tapline.cell_campaign "
+                    + "WHERE states = (1 << 3) + (1 << 7) + (1 << 9) + (1 << 20)") == 5)
+    }
 }

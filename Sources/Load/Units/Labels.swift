@@ -1,4 +1,5 @@
 import Event
+import JSONLines
 
 /// Numbers for the texts that many units share: app and campaign, and the six dimensions.
 ///
@@ -24,17 +25,20 @@ struct Labels: ~Copyable {
     }
 
     /// The label of the fields of another daemon's label.
+    ///
+    /// Split where rows are: a content has one number only if it always comes in the same two runs.
     mutating func campaign(_ fields: RawSpan, as other: UInt32) -> UInt32 {
-        CampaignLabel.make(
-            campaigns.number(of: fields, fields.extracting(0..<0)),
-            isNone: CampaignLabel.isNone(other))
+        let end = fields.end(ofFields: 1)
+        let number = campaigns.number(
+            of: fields.extracting(0..<end), fields.extracting(end..<fields.byteCount))
+        return CampaignLabel.make(number, isNone: CampaignLabel.isNone(other))
     }
     mutating func profile(_ fields: RawSpan, as other: UInt32) -> UInt32 {
-        other == ProfileLabel.none
-            ? other
-            : ProfileLabel.make(
-                profiles.number(of: fields, fields.extracting(0..<0)),
-                pattern: ProfileLabel.pattern(other))
+        guard other != ProfileLabel.none else { return other }
+        let end = fields.end(ofFields: 3)
+        let number = profiles.number(
+            of: fields.extracting(0..<end), fields.extracting(end..<fields.byteCount))
+        return ProfileLabel.make(number, pattern: ProfileLabel.pattern(other))
     }
 
     /// The fields app and campaign_id of a label, as COPY takes them.
@@ -123,6 +127,19 @@ struct Fields {
     subscript(index: Int) -> [UInt8]? { index < values.count ? values[index] : nil }
 
     func text(_ index: Int) -> String? { self[index].map { String(decoding: $0, as: UTF8.self) } }
+}
+
+extension RawSpan {
+    /// Where the first `count` fields of a COPY row end; the end of all if there are fewer.
+    func end(ofFields count: Int) -> Int {
+        var index = 0
+        for _ in 0..<count {
+            guard byteCount - index >= 4 else { return byteCount }
+            let length = Int(Int32(bitPattern: halfWord(at: index).byteSwapped))
+            index = min(index + 4 + max(0, length), byteCount)
+        }
+        return index
+    }
 }
 
 /// Gives equal contents one number, from 0; a content is two runs of bytes.

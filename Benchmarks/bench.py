@@ -43,6 +43,7 @@ ROWS = [
     ("http_us", "… of it the HTTP thread", "{:.2f}"),
     ("spool_us", "… the spool's committer", "{:.2f}"),
     ("loader_us", "… the loader", "{:.2f}"),
+    ("reader_us", "… what reads the spool for it", "{:.2f}"),
     ("backend_us", "CPU of PostgreSQL, µs an event", "{:.2f}"),
     ("generator_us", "CPU of the load generator, µs an event", "{:.2f}"),
     ("request_us", "CPU of the load generator, µs a single-event request", "{:.1f}"),
@@ -94,7 +95,8 @@ def round_of(binary, files):
         figures = measure.stored(one, files.loaded)
         threads = figures.pop("threads_us")
         figures |= {"idle_rss": idle, "disk_bytes": measure.disk_bytes(one) / files.count}
-        for name, thread in (("http", "MHD-single"), ("spool", "spool-commit"), ("loader", "loader")):
+        for name, thread in (("http", "MHD-single"), ("spool", "spool-commit"),
+                             ("loader", "loader"), ("reader", "loader-read")):
             figures[name + "_us"] = threads.get(thread)
         with measure.RowFiles(one, files.count) as rows:
             figures["limit"] = measure.limit(one, rows)

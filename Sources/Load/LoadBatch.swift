@@ -4,7 +4,7 @@ import Spool
 /// The accepted rows of some spool records, in spool order: what one load transaction takes.
 ///
 /// Rows stay where the spool reader put them; here is only where each is.
-struct LoadBatch: Sendable {
+struct LoadBatch: ~Copyable, Sendable {
     /// One spool record, which is one HTTP body.
     struct Record: Sendable {
         /// The position after the record.

@@ -12,6 +12,8 @@ package final class Loader: Sendable {
     private struct State {
         var isStopping = false
         var drainDeadline: Microseconds = 0
+        /// That of the present session.
+        var reader: BatchReader?
     }
 
     private let database: @Sendable () throws(PostgresError) -> String
@@ -54,19 +56,24 @@ package final class Loader: Sendable {
 
     /// Loads what is spooled for up to `drainSeconds`, then ends the thread and waits for it.
     package func stop(drainSeconds: Int) {
-        state.withLock {
-            $0.isStopping = true
-            $0.drainDeadline = Clock.deadline(inMilliseconds: drainSeconds * 1000)
+        let reader = state.withLock { state in
+            state.isStopping = true
+            state.drainDeadline = Clock.deadline(inMilliseconds: drainSeconds * 1000)
+            return state.reader
         }
         state.broadcast()
+        reader?.drain()
         thread.withLock { $0 }?.join()
     }
 
     private var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    private var isOutOfTime: Bool {
+    var isOutOfTime: Bool {
         state.withLock { $0.isStopping && Clock.monotonic() >= $0.drainDeadline }
     }
+
+    /// Rows of the next batch that are read while the present one is loaded.
+    var rowsReadAhead: Int { state.withLock { $0.reader }?.rowsWaiting ?? 0 }
 
     // MARK: The thread
 
@@ -110,7 +117,9 @@ package final class Loader: Sendable {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim(ledger)
-        let reader = try openReader(from: checkpoint)
+        let reader = try startReader(from: checkpoint)
+        // Whatever it has read ahead is read again by the next session, from the checkpoint on.
+        defer { endReader(reader) }
         onClaim(checkpoint)
         var released = checkpoint
         var nextRelease: Microseconds = 0
@@ -118,10 +127,9 @@ package final class Loader: Sendable {
         metrics.databaseUp.set(1)
         var batch = LoadBatch()
         while !isOutOfTime {
-            try fill(&batch, reader)
+            guard try reader.take(&batch) else { return }
             notifier.expire()
             guard let mark = batch.mark else {
-                if isStopping { return }
                 onProgress()
                 if let released, Clock.monotonic() >= nextRelease {
                     // Loaded segments grow old while nothing is loaded, too.
@@ -166,19 +174,24 @@ package final class Loader: Sendable {
 
     // MARK: The checkpoint
 
-    /// A reader from the checkpoint on.
+    /// Starts a reader from the checkpoint on; ``endReader(_:)`` ends it.
     ///
     /// - Throws: ``LoadError/otherHistory`` when the checkpoint is not of this spool's history.
-    private func openReader(
+    private func startReader(
         from checkpoint: SpoolMark?
-    ) throws(LoadError) -> SpoolReader {
-        do throws(SpoolError) {
-            return try spool.makeReader(from: checkpoint)
-        } catch .notThisSpool {
-            throw .otherHistory
-        } catch {
-            throw .spool(error)
+    ) throws(LoadError) -> BatchReader {
+        let reader = try BatchReader(spool, from: checkpoint, settings: settings, metrics: metrics)
+        let isStopping = state.withLock { state in
+            state.reader = reader
+            return state.isStopping
         }
+        if isStopping { reader.drain() }
+        return reader
+    }
+
+    private func endReader(_ reader: BatchReader) {
+        state.withLock { $0.reader = nil }
+        reader.end()
     }
 
     /// Goes on under a new id, from the oldest segment: the old id's checkpoint is somebody else's.
@@ -193,37 +206,6 @@ package final class Loader: Sendable {
         } catch {
             Log.error("could not give the spool a new id: \(error)")
             pause(milliseconds: 1_000)
-        }
-    }
-
-    // MARK: Batches
-
-    /// Takes records until the batch is full, or its first record has waited long enough.
-    private func fill(_ batch: inout LoadBatch, _ reader: SpoolReader) throws(LoadError) {
-        batch.removeAll()
-        var deadline = Clock.deadline(inMilliseconds: 250)
-        while batch.count < settings.batchRowsMax {
-            let left = Int(max(0, (deadline - Clock.monotonic()) / 1000))
-            let record: SpoolRecord?
-            do throws(SpoolError) {
-                record = try reader.next(timeoutMilliseconds: isStopping ? 0 : left)
-            } catch {
-                throw .spool(error)
-            }
-            guard let record else { break }
-            if batch.isEmpty {
-                deadline = Clock.deadline(inMilliseconds: settings.batchAgeMilliseconds)
-            }
-            do throws(BodyRecord.Failure) {
-                try batch.append(record)
-            } catch {
-                metrics.unreadable.add()
-                Log.error(
-                    "record before offset \(record.mark.offset) of spool segment "
-                        + "\(record.mark.segment) cannot be read: \(error)",
-                    hint: "Its checksum is right, so it was written by another version.")
-                throw .unreadable(record.mark)
-            }
         }
     }
 }

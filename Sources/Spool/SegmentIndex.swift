@@ -24,6 +24,8 @@ struct SegmentIndex {
     private(set) var confirmed: UInt64 = 0
     /// The segment each reader stands in.
     private(set) var readers: [UInt64: UInt64] = [:]
+    /// Readers that no longer wait for records.
+    private var hurried: Set<UInt64> = []
     private var lastReader: UInt64 = 0
     private var nextNumber: UInt64 = 1
     var isClosed = false
@@ -93,7 +95,17 @@ struct SegmentIndex {
     }
 
     /// Notes where a reader stands; nil when it is gone.
-    mutating func setReader(_ reader: UInt64, at segment: UInt64?) { readers[reader] = segment }
+    mutating func setReader(_ reader: UInt64, at segment: UInt64?) {
+        readers[reader] = segment
+        if segment == nil { hurried.remove(reader) }
+    }
+
+    /// Lets a reader wait no more.
+    mutating func hurry(_ reader: UInt64) {
+        if readers[reader] != nil { hurried.insert(reader) }
+    }
+
+    func isHurried(_ reader: UInt64) -> Bool { hurried.contains(reader) }
 
     func segment(_ number: UInt64) -> Segment? { segments.first { $0.number == number } }
 

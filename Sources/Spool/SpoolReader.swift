@@ -6,8 +6,9 @@ import Platform
 /// Belongs to one thread at a time. While it lives, no segment that it has still to read is
 /// deleted.
 package final class SpoolReader {
+    /// Names the reader to ``Spool/hurry(reader:)``.
+    package let reader: UInt64
     private let spool: Spool
-    private let reader: UInt64
     private var segment: UInt64
     private var cursor: SegmentCursor?
 
@@ -23,16 +24,19 @@ package final class SpoolReader {
     /// Takes the next record.
     ///
     /// - Parameter timeoutMilliseconds: How long to wait for one to become durable; 0 does not.
-    /// - Returns: Nil after the timeout.
+    /// - Returns: Nil after the timeout, or when there is none and ``Spool/hurry(reader:)`` was called.
     /// - Throws: ``SpoolError/closing`` at the end of a closed spool; an error of the file, and
     ///   then the call may be repeated.
     package func next(timeoutMilliseconds: Int) throws(SpoolError) -> SpoolRecord? {
         let deadline = Clock.deadline(inMilliseconds: timeoutMilliseconds)
         while true {
-            let advice = spool.index.wait(until: deadline) { index in
-                index.advice(segment: segment, position: cursor?.position ?? 0)
+            let advice = spool.index.wait(until: deadline) { index -> SegmentIndex.Advice?? in
+                if let advice = index.advice(segment: segment, position: cursor?.position ?? 0) {
+                    return advice
+                }
+                return index.isHurried(reader) ? .some(nil) : nil
             }
-            switch advice {
+            switch advice ?? nil {
             case nil: return nil
             case .closed: throw .closing
             case .move(let number): move(to: number)
@@ -111,6 +115,12 @@ extension Spool {
             index.withLock { $0.setReader(reader, at: nil) }
             throw error
         }
+    }
+
+    /// Ends the waiting of a reader, now and later: it goes on to take what is durable already.
+    package func hurry(reader: UInt64) {
+        index.withLock { $0.hurry(reader) }
+        index.broadcast()
     }
 
     /// Opens a segment for reading; one of which nothing can be read is set aside whole.

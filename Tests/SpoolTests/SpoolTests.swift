@@ -96,6 +96,26 @@ struct SpoolTests {
         }
     }
 
+    @Test func aHurriedReaderTakesWhatIsThereAndWaitsNoMore() throws {
+        try SpoolFixture().open(Self.small()) { spool in
+            let reader = try spool.makeReader(from: nil)
+            let other = try spool.makeReader(from: nil)
+            let number = reader.reader
+            let thread = Thread.start(name: "hurry") { spool.hurry(reader: number) }
+            // Would else wait for much longer than a test may take.
+            #expect(try reader.next(timeoutMilliseconds: 86_400_000) == nil)
+            thread.join()
+            for number in 0..<9 { _ = try spool.appendAndWait(SpoolFixture.payload(number)).get() }
+            for number in 0..<9 {
+                let record = try reader.next(timeoutMilliseconds: 86_400_000)
+                #expect(record?.payload == SpoolFixture.payload(number))
+            }
+            #expect(try reader.next(timeoutMilliseconds: 86_400_000) == nil)
+            // The others do not know of it.
+            #expect(try other.next(timeoutMilliseconds: 0) != nil)
+        }
+    }
+
     @Test func appendsThatGatherDuringASyncShareTheNext() throws {
         let gate = Sync.Monitor(false)
         var options = SpoolOptions()

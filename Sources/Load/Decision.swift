@@ -13,10 +13,9 @@ struct Decision: ~Copyable {
     ///   - batch: The rows.
     ///   - open: What the open segment holds.
     ///   - older: What the closed segments hold of the keys that the open one does not.
-    ///   - newKeys: An empty table, to be used again.
     init(
         _ batch: borrowing LoadBatch, _ open: borrowing OpenSegment,
-        _ older: borrowing OlderUnits, newKeys: inout KeyTable
+        _ older: borrowing OlderUnits
     ) {
         verdicts = Array(repeating: .stored, count: batch.count)
         let events = batch.events
@@ -26,8 +25,9 @@ struct Decision: ~Copyable {
             }
             let key = events[row].key
             let content = batch.contents[row]
+            let first = batch.firstRow(withKeyOf: row)
             if let existing = open.keys.content(of: key) ?? older.content(of: key)
-                ?? newKeys.insert(key, content)
+                ?? (first == row ? nil : batch.contents[first])
             {
                 verdicts[row] = existing.verdict(for: content)
             } else {

@@ -3,7 +3,8 @@ import Spool
 
 /// The accepted rows of some spool records, in spool order: what one load transaction takes.
 ///
-/// Rows stay where the spool reader put them; here is only where each is.
+/// Rows stay where the spool reader put them; here is where each is, and all that can be said of
+/// it without knowing what is stored, so that it is found out before the batch has its turn.
 struct LoadBatch: ~Copyable, Sendable {
     /// One spool record, which is one HTTP body.
     struct Record: Sendable {
@@ -30,6 +31,12 @@ struct LoadBatch: ~Copyable, Sendable {
     private(set) var events: [UnitEvent] = []
     /// What tells a conflict of each row from a duplicate.
     private(set) var contents: [EventContent] = []
+    /// Of each row the labels of its texts, which are numbers of this batch.
+    private(set) var labels: [(campaign: UInt32, profile: UInt32)] = []
+    private var texts = Labels()
+    /// Of each row the first one with its key.
+    private var firstRows: [UInt32] = []
+    private var rowsOfKeys = FlatTable<Identity, UInt32>()
 
     var isEmpty: Bool { records.isEmpty }
 
@@ -55,6 +62,8 @@ struct LoadBatch: ~Copyable, Sendable {
             try body.forEachEvent { event, range in
                 contents.append(EventContent(event, payload.extracting(range)))
                 events.append(event)
+                let row = payload.extracting(range)
+                labels.append((texts.campaign(of: event, row), texts.profile(of: event, row)))
                 places.append(
                     Place(
                         record: number, start: UInt32(truncatingIfNeeded: range.lowerBound),
@@ -64,12 +73,25 @@ struct LoadBatch: ~Copyable, Sendable {
             contents.removeSubrange(first...)
             events.removeSubrange(first...)
             places.removeSubrange(first...)
+            labels.removeSubrange(first...)
             throw error
         }
+        findRepeats(from: first)
         records.append(
             Record(
                 mark: record.mark, received: body.received, rejected: body.rejected,
                 rows: first..<events.count, payload: record.payload))
+    }
+
+    private mutating func findRepeats(from first: Int) {
+        for row in first..<events.count {
+            if row &+ Decision.lookAhead < events.count {
+                rowsOfKeys.prefetch(events[row &+ Decision.lookAhead].key)
+            }
+            let (slot, _) = rowsOfKeys.slot(
+                adding: events[row].key.storable, UInt32(truncatingIfNeeded: row))
+            firstRows.append(rowsOfKeys[slot])
+        }
     }
 
     /// Forgets all rows and keeps the memory.
@@ -78,7 +100,21 @@ struct LoadBatch: ~Copyable, Sendable {
         places.removeAll(keepingCapacity: true)
         contents.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)
+        labels.removeAll(keepingCapacity: true)
+        texts = Labels()
+        firstRows.removeAll(keepingCapacity: true)
+        rowsOfKeys.removeAll()
     }
+
+    /// The first row with the key of a row: the row itself, unless it is a repeat.
+    func firstRow(withKeyOf row: Int) -> Int { Int(firstRows[row]) }
+
+    /// How many campaigns and profiles the labels of the rows count up to.
+    var labelCounts: (campaigns: Int, profiles: Int) { texts.counts }
+
+    /// The fields of a label of this batch, as COPY takes them.
+    func campaignFields(_ label: UInt32) -> [UInt8] { texts.campaignFields(label) }
+    func profileFields(_ label: UInt32) -> [UInt8] { texts.profileFields(label) }
 
     /// The bytes of a row.
     @_lifetime(borrow self)

@@ -26,8 +26,6 @@ struct LoadSession: ~Copyable {
     var lastPage: (segment: Int, block: Int64)?
     /// Closed segments whose statement for keys is planned.
     var preparedKeys: Set<Int> = []
-    /// The keys of one batch; kept for its memory.
-    var newKeys = KeyTable()
     /// Whether this session has stored a row: then a row that fails alone is itself to blame.
     var hasStored = false
 
@@ -73,14 +71,15 @@ struct LoadSession: ~Copyable {
         }
         var fold = Fold(isWriting: true, testDevices: picture.testDevices)
         if turn.hasOthers || alwaysWritesNews { fold.news = BatchNews() }
+        var labels = BatchLabelMap(batch)
         if isolatingRows {
             for row in 0..<batch.count where stored.decision.verdicts[row] == .stored {
-                box.add(row, of: batch, &stored.older, &fold)
+                box.add(row, of: batch, &labels, &stored.older, &fold)
             }
         } else {
             // While the server takes the rows that were sent, the ones that follow are folded.
             try copy(batch, rows: 0..<batch.count, stored.decision, turn) { row in
-                box.add(row, of: batch, &stored.older, &fold)
+                box.add(row, of: batch, &labels, &stored.older, &fold)
             }
         }
         let verdicts = stored.decision.verdicts
@@ -107,8 +106,7 @@ struct LoadSession: ~Copyable {
         _ open: borrowing OpenSegment
     ) throws(LoadError) -> Stored {
         let older = try self.older(than: open, batch)
-        newKeys.removeAll()
-        var decision = Decision(batch, open, older, newKeys: &newKeys)
+        var decision = Decision(batch, open, older)
         if isolatingRows { try copyIsolating(batch, &decision, turn) }
         try recordConflicts(batch, decision, turn)
         return Stored(older: older, decision: decision)

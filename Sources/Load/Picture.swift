@@ -56,9 +56,15 @@ final class OpenBox {
 
     /// Adds a row of a batch that is to be stored.
     func add(
-        _ row: Int, of batch: borrowing LoadBatch, _ older: inout OlderUnits, _ fold: inout Fold
+        _ row: Int, of batch: borrowing LoadBatch, _ labels: inout BatchLabelMap,
+        _ older: inout OlderUnits, _ fold: inout Fold
     ) {
-        segment.add(batch.events[row], row: batch.bytes(row), old: &older, to: &fold)
+        if row &+ Decision.lookAhead < batch.count {
+            segment.prefetch(batch.events[row &+ Decision.lookAhead])
+        }
+        let (campaign, profile) = labels.labels(ofRow: row, batch, &segment)
+        segment.add(
+            batch.events[row], campaign: campaign, profile: profile, old: &older, to: &fold)
         segment.addKey(batch.events[row].key, batch.contents[row])
     }
 }

@@ -1,6 +1,5 @@
 import Event
 import Glibc
-import Ingest
 import Metrics
 import Platform
 import Postgres
@@ -102,8 +101,8 @@ import Testing
         defer { reader.end() }
         let writer = Thread.start(name: "test-writer") {
             for number in 0..<600 where number % 3 == 0 {
-                let body = try? payload((number..<number + 3).map { line($0) })
-                try? spool.append(body ?? [], events: 3) { _ in }
+                let body = payload((number..<number + 3).map { line($0) })
+                try? spool.append(body, events: 3) { _ in }
             }
         }
         var rows: [String] = []
@@ -134,7 +133,7 @@ import Testing
     @Test func whatIsBeforeARecordThatCannotBeReadIsTakenFirst() throws {
         let fixture = try Fixture()
         try fixture.append(0..<10)
-        var cut = try payload((10..<20).map { line($0) })
+        var cut = payload((10..<20).map { line($0) })
         cut.removeLast()
         let bad = try fixture.append(cut)
         try fixture.append(20..<30)
@@ -173,10 +172,12 @@ import Testing
 
     private func hold(_ daemon: Daemon) throws -> PostgresConnection {
         let other = try PostgresConnection(conninfo: fixture.conninfo)
+        let watcher = try PostgresConnection(conninfo: fixture.conninfo)
         try other.execute("BEGIN; SELECT FROM tapline.turn FOR UPDATE")
         daemon.loader.start()
         try daemon.spool((0..<100).map { line($0) })
-        #expect(try waits { try fixture.int(Self.waiting("count(*)")) == 1 })
+        #expect(
+            try waits { try watcher.execute(Self.waiting("count(*)")).int64(0, 0) == 1 })
         try daemon.spool((100..<150).map { line($0) })
         try daemon.spool((150..<200).map { line($0) })
         #expect(waits { daemon.loader.rowsReadAhead == 100 })
@@ -236,19 +237,6 @@ import Testing
 private func line(_ number: Int) -> String {
     "{\"type\":\"clicked\",\"event_uid\":\"e-\(number)\",\"message_uid\":\"m-\(number % 40)\","
         + "\"device_id\":\"d-\(number)\"}"
-}
-
-private func payload(_ lines: [String]) throws -> [UInt8] {
-    var decoder = EventDecoder()
-    let app = Array("shop".utf8)
-    var builder = BodyRecord.Builder(app: app, receivedAt: Clock.now())
-    for line in lines {
-        let bytes = Array(line.utf8)
-        _ = decoder.decode(
-            line: unsafe bytes.span.bytes, receivedAt: Clock.now(), sentAtHeader: nil, app: app,
-            into: &builder)
-    }
-    return builder.finish()
 }
 
 /// The event_uid of each row of a batch.

@@ -41,6 +41,9 @@ struct Labels: ~Copyable {
         return ProfileLabel.make(number, pattern: ProfileLabel.pattern(other))
     }
 
+    /// How many numbers of campaigns and profiles there are.
+    var counts: (campaigns: Int, profiles: Int) { (campaigns.count, profiles.count) }
+
     /// The fields app and campaign_id of a label, as COPY takes them.
     borrowing func campaignFields(_ label: UInt32) -> [UInt8] {
         campaigns.content(CampaignLabel.number(label))
@@ -173,6 +176,9 @@ struct Interner: ~Copyable {
             hash &+= 0x9E37_79B9_7F4A_7C15
         }
     }
+
+    /// How many contents have a number.
+    var count: Int { ends.count - 1 }
 
     private func isContent(_ number: Int, _ first: RawSpan, _ second: RawSpan) -> Bool {
         let (start, end) = (ends[number], ends[number + 1])

@@ -56,8 +56,14 @@ struct OpenSegment: ~Copyable {
     ) {
         let campaign = labels.campaign(of: event, row)
         let profile = labels.profile(of: event, row)
-        if fold.isWriting { fold.news?.append(event, campaign: campaign, profile: profile) }
         add(event, campaign: campaign, profile: profile, old: &old, to: &fold)
+    }
+
+    /// Asks memory for what an event will be added to soon.
+    func prefetch(_ event: UnitEvent) {
+        keys.prefetch(event.key)
+        units.prefetch(event.unit)
+        messages.prefetch(HashKey(hash: event.unit.message))
     }
 
     /// Adds an event of the segment, whose labels are known, to its unit.
@@ -65,6 +71,7 @@ struct OpenSegment: ~Copyable {
         _ event: UnitEvent, campaign: UInt32, profile: UInt32, old: inout OlderUnits,
         to fold: inout Fold
     ) {
+        fold.news?.append(event, campaign: campaign, profile: profile)
         guard event.unit.message != 0 else {
             keysOutsideUnits.append(event.key)
             return

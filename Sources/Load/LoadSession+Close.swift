@@ -32,25 +32,30 @@ extension LoadSession {
         }
         let (full, next) = (box.segment.number, box.segment.number + 1)
         _ = try connection.statement("SET LOCAL statement_timeout = 0")
-        _ = try connection.statement(Segments.index(full))
-        let heavy = box.segment.heavyUnits(events: heavyUnitEvents)
-        var filter = box.segment.makeFilter(rowsMax: segmentRowsMax, heavy: heavy)
+        var heavy: [Unit] = []
+        var filter = SegmentFilter(rows: 0)
+        // The index takes longer than the filter.
+        try connection.statement(Segments.index(full)) {
+            heavy = box.segment.heavyUnits(events: heavyUnitEvents)
+            filter = box.segment.makeFilter(rowsMax: segmentRowsMax, heavy: heavy)
+        }
         if !heavy.isEmpty { try closeHeavy(heavy, &box.segment, &filter, turn) }
         _ = try connection.statement(
             """
             UPDATE tapline.segment SET state = 'closing', rows = $2, filter = $3 WHERE segment = $1
             """,
             [.int32(Int32(full)), .int64(Int64(turn.segmentRows)), .bytes(filter.bytes)])
-        _ = try connection.statement(
+        // If this fails, the open segment is read again.
+        try connection.statement(
             """
             \(Segments.create(next));
             INSERT INTO tapline.segment (segment, state) VALUES (\(next), 'open');
             UPDATE tapline.turn SET segment = \(next), segment_rows = 0;
             DELETE FROM tapline.batch_news;
             COMMIT
-            """)
+            """
+        ) { box.segment.start(number: next) }
         picture.filters.add(filter, segment: full)
-        box.segment.start(number: next)
         picture.putOpen(box)
         Log.info("closed segment \(full) of the event table")
         return true

@@ -17,6 +17,16 @@ extension PostgresConnection {
         return connection
     }
 
+    /// Runs statements while the caller does something else; see
+    /// ``Postgres/PostgresConnection/execute(_:while:)``.
+    func statement(_ sql: String, while work: () -> Void) throws(LoadError) {
+        do throws(PostgresError) {
+            try execute(sql, while: work)
+        } catch {
+            throw .postgres(error)
+        }
+    }
+
     /// Runs a statement, or several without parameters, with the error of this module.
     func statement(
         _ sql: String, _ parameters: [PostgresValue] = [],

@@ -57,13 +57,19 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
 
     /// Runs statements without parameters, in one implicit transaction if they open none.
     ///
-    /// - Parameter sql: One or more statements, separated by semicolons.
+    /// - Parameters:
+    ///   - sql: One or more statements, separated by semicolons.
+    ///   - work: What the caller does while the server works; it must not use the connection.
     /// - Returns: The result of the last one, in text format.
-    /// - Throws: The first error; all results have been read then.
+    /// - Throws: The first error; all results have been read then, and the work is done unless the
+    ///   statements could not even be sent.
     @discardableResult
-    package func execute(_ sql: String) throws(PostgresError) -> PostgresResult {
+    package func execute(
+        _ sql: String, while work: () -> Void = {}
+    ) throws(PostgresError) -> PostgresResult {
         try Self.checkText(sql)
         guard unsafe PQsendQuery(raw, sql) == 1 else { throw lost() }
+        work()
         return try lastResult()
     }
 

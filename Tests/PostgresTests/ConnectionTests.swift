@@ -31,6 +31,41 @@ import Testing
         #expect(result.isNull(0, 9) && result.string(0, 9) == nil && result.int64(0, 9) == nil)
     }
 
+    @Test func workIsDoneWhileTheServerWorks() throws {
+        let conninfo = try TestDatabase.create()
+        let connection = try PostgresConnection(conninfo: conninfo)
+        let other = try PostgresConnection(conninfo: conninfo)
+        try connection.execute("SET lock_timeout = '60s'")
+        try other.execute("SELECT pg_advisory_lock(1)")
+        // The statement ends only because the work sees that it has begun.
+        var hasBegun = false
+        let result = try connection.execute("SELECT 7 FROM pg_advisory_lock(1)") {
+            let deadline = Clock.deadline(inMilliseconds: 50_000)
+            while !hasBegun, Clock.monotonic() < deadline {
+                do {
+                    let waiting = try other.query(
+                        """
+                        SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                        WHERE datname = current_database() AND locktype = 'advisory'
+                            AND NOT granted
+                        """)
+                    hasBegun = waiting.rows > 0
+                } catch {
+                    break
+                }
+            }
+            _ = try? other.execute("SELECT pg_advisory_unlock(1)")
+        }
+        #expect(hasBegun && result.int64(0, 0) == 7)
+        var isDone = false
+        #expect(throws: PostgresError.self) {
+            try connection.execute("SELECT 1 / 0") { isDone = true }
+        }
+        #expect(isDone)
+        let next = try connection.execute("SELECT 8").int64(0, 0)
+        #expect(next == 8)
+    }
+
     @Test func arraysComeBackAsTheyWere() throws {
         let connection = try PostgresConnection(conninfo: TestDatabase.create())
         let result = try connection.query(

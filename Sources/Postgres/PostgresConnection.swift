@@ -117,13 +117,58 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
     package func queryPrepared(
         _ name: String, _ parameters: [PostgresValue] = [], format: PostgresFormat = .binary
     ) throws(PostgresError) -> PostgresResult {
+        try send(prepared: name, parameters, format)
+        return try lastResult()
+    }
+
+    /// Runs prepared statements one after the other without waiting for the answer to each: the server
+    /// works on one while the answer before it is read.
+    ///
+    /// - Parameters:
+    ///   - calls: How many.
+    ///   - call: The name and the parameters of each.
+    ///   - receive: Takes the rows of each, in the same order, in binary format.
+    /// - Throws: The first error. The statements after it did not run, those before it did.
+    package func queryPrepared(
+        calls: Int, _ call: (Int) -> (name: String, parameters: [PostgresValue]),
+        receive: (Int, borrowing PostgresResult) -> Void
+    ) throws(PostgresError) {
+        guard calls > 0 else { return }
+        guard unsafe PQenterPipelineMode(raw) == 1 else { throw lost() }
+        var failure: PostgresError?
+        var sent = 0
+        while sent < calls, failure == nil {
+            let (name, parameters) = call(sent)
+            do throws(PostgresError) {
+                try send(prepared: name, parameters, .binary)
+                sent += 1
+            } catch {
+                failure = error
+            }
+        }
+        // It ends the pipeline, and sends all that has not been sent yet.
+        guard unsafe PQpipelineSync(raw) == 1 else { throw failure ?? lost() }
+        for index in 0..<sent {
+            do throws(PostgresError) {
+                let result = try lastResult()
+                if failure == nil { receive(index, result) }
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        do throws(PostgresError) { try endPipeline() } catch { failure = failure ?? error }
+        if let failure { throw failure }
+    }
+
+    private func send(
+        prepared name: String, _ parameters: [PostgresValue], _ format: PostgresFormat
+    ) throws(PostgresError) {
         let encoded = try EncodedParameters(parameters)
         let isSent = unsafe encoded.withPointers { _, values, lengths, formats in
             unsafe PQsendQueryPrepared(
                 raw, name, Int32(parameters.count), values, lengths, formats, format.code)
         }
         guard isSent == 1 else { throw lost() }
-        return try lastResult()
     }
 
     /// Bounds the time of each later statement of the session; 57014 is thrown beyond it.

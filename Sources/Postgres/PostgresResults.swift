@@ -37,6 +37,18 @@ extension PostgresConnection {
         return unsafe PostgresResult(last)
     }
 
+    /// Reads the end of a pipeline, whose results have been read, and leaves the mode.
+    func endPipeline() throws(PostgresError) {
+        while unsafe PQstatus(raw) == CONNECTION_OK {
+            // Null stands between results.
+            guard let result = unsafe PQgetResult(raw) else { continue }
+            let status = unsafe PQresultStatus(result)
+            unsafe PQclear(result)
+            if status == PGRES_PIPELINE_SYNC { break }
+        }
+        guard unsafe PQexitPipelineMode(raw) == 1 else { throw lost() }
+    }
+
     /// Reads one result of a COPY statement, which has to have the given status.
     ///
     /// - Throws: The error of the server, or misuse; everything has been read then.

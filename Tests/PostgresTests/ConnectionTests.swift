@@ -88,6 +88,77 @@ import Testing
         #expect(result.string(0, 5) == "{}")
     }
 
+    @Test func aPipelineAnswersInOrder() throws {
+        let connection = try PostgresConnection(conninfo: TestDatabase.create())
+        try connection.prepare("square", "SELECT $1 * $1", like: [.int64(0)])
+        // More than what fits into the buffers of both sides, both ways.
+        try connection.prepare("echo", "SELECT $1 || $1", like: [.bytes([])])
+        let long = [UInt8](repeating: 7, count: 100_000)
+        var squares: [Int64?] = []
+        var lengths: [Int] = []
+        try connection.queryPrepared(calls: 200) { call in
+            call % 2 == 0 ? ("square", [.int64(Int64(call))]) : ("echo", [.bytes(long)])
+        } receive: { call, answer in
+            if call % 2 == 0 {
+                squares.append(answer.int64(0, 0))
+            } else {
+                lengths.append(answer.bytes(0, 0).byteCount)
+            }
+        }
+        #expect(squares == stride(from: 0, to: 200, by: 2).map { Int64($0 * $0) })
+        #expect(lengths == Array(repeating: 200_000, count: 100))
+        try connection.queryPrepared(calls: 0, { _ in ("", []) }, receive: { _, _ in })
+        #expect(try connection.execute("SELECT 5").int64(0, 0) == 5)
+    }
+
+    @Test func anErrorInAPipelineEndsIt() throws {
+        let connection = try PostgresConnection(conninfo: TestDatabase.create())
+        try connection.prepare("divide", "SELECT 100 / $1", like: [.int64(0)])
+        for inTransaction in [false, true] {
+            if inTransaction { try connection.execute("BEGIN") }
+            var answers: [Int64?] = []
+            do throws(PostgresError) {
+                try connection.queryPrepared(calls: 4) { call in
+                    ("divide", [.int64(Int64(2 - call))])
+                } receive: { _, answer in
+                    answers.append(answer.int64(0, 0))
+                }
+                Issue.record("no error")
+            } catch {
+                guard case .refused(let report) = error else { throw error }
+                #expect(report.sqlstate == "22012")
+            }
+            #expect(answers == [50, 100])
+            let status = connection.transactionStatus
+            #expect(status == (inTransaction ? .failed : .idle))
+            try connection.execute("ROLLBACK")
+            #expect(try connection.queryPrepared("divide", [.int64(4)]).int64(0, 0) == 25)
+        }
+        #expect(throws: PostgresError.self) {
+            try connection.queryPrepared(
+                calls: 2, { _ in ("divide", [.uuid([1])]) }, receive: { _, _ in })
+        }
+        #expect(try connection.queryPrepared("divide", [.int64(5)]).int64(0, 0) == 20)
+    }
+
+    @Test func aSessionThatIsEndedInAPipelineIsLost() throws {
+        let connection = try PostgresConnection(conninfo: TestDatabase.create())
+        try connection.prepare(
+            "end", "SELECT pg_terminate_backend(pg_backend_pid()) WHERE $1", like: [.bool(true)])
+        do throws(PostgresError) {
+            try connection.queryPrepared(
+                calls: 3, { call in ("end", [.bool(call == 1)]) }, receive: { _, _ in })
+            Issue.record("no error")
+        } catch {
+            guard case .connectionLost = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+        let isAlive = connection.isAlive
+        #expect(!isAlive)
+    }
+
     @Test func valuesInTextFormatAreReadToo() throws {
         let connection = try PostgresConnection(conninfo: TestDatabase.create())
         let result = try connection.query(

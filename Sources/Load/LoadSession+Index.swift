@@ -123,28 +123,44 @@ extension LoadSession {
     private mutating func readFilters() throws(LoadError) {
         let closed = try connection.statement(
             "SELECT segment, filter IS NULL FROM tapline.segment WHERE state <> 'open' ORDER BY 1")
+        var wanted: [Int] = []
         for row in 0..<closed.rows {
             let number = Int(closed.int64(row, 0) ?? 0)
             if picture.filters.contains(segment: number) { continue }
             if closed.bool(row, 1) == true {
-                // Closed by a version that kept no filter.
-                var segment = OpenSegment(number: number)
-                try read(&segment, where: "true", isAlone: true)
-                let filter = segment.makeFilter(rowsMax: segmentRowsMax)
-                _ = try connection.statement(
-                    "UPDATE tapline.segment SET filter = $2 WHERE segment = $1",
-                    [.int32(Int32(number)), .bytes(filter.bytes)])
-                picture.filters.add(filter, segment: number)
-                continue
+                try makeFilter(of: number)
+            } else {
+                wanted.append(number)
             }
-            let answer = try connection.statement(
-                "SELECT filter FROM tapline.segment WHERE segment = $1", [.int32(Int32(number))],
-                format: .binary)
-            guard let filter = SegmentFilter(bytes: answer.array(0, 0) ?? []) else {
-                throw .schema("the filter of segment \(number) is damaged")
-            }
-            picture.filters.add(filter, segment: number)
         }
+        // As many in a statement as are added at once.
+        while !wanted.isEmpty {
+            let part = wanted.prefix(8)
+            let answer = try connection.statement(
+                "SELECT segment, filter FROM tapline.segment WHERE segment = ANY ($1) ORDER BY 1",
+                [.int32Array(part.map { Int32($0) })], format: .binary)
+            var filters: [(segment: Int, filter: SegmentFilter)] = []
+            for row in 0..<answer.rows {
+                let number = Int(answer.int64(row, 0) ?? 0)
+                guard let filter = SegmentFilter(bytes: answer.array(row, 1) ?? []) else {
+                    throw .schema("the filter of segment \(number) is damaged")
+                }
+                filters.append((number, filter))
+            }
+            wanted.removeFirst(part.count)
+            picture.filters.add(filters, ahead: wanted.count)
+        }
+    }
+
+    /// Makes the filter of a segment that was closed by a version that kept none.
+    private mutating func makeFilter(of number: Int) throws(LoadError) {
+        var segment = OpenSegment(number: number)
+        try read(&segment, where: "true", isAlone: true)
+        let filter = segment.makeFilter(rowsMax: segmentRowsMax)
+        _ = try connection.statement(
+            "UPDATE tapline.segment SET filter = $2 WHERE segment = $1",
+            [.int32(Int32(number)), .bytes(filter.bytes)])
+        picture.filters.add(filter, segment: number)
     }
 
     /// Folds stored rows into a segment; nothing is written.

@@ -3,24 +3,6 @@ import Postgres
 
 /// What older segments hold of the events of a batch.
 extension LoadSession {
-    /// A range of units, both ends included, to be read from one segment.
-    struct UnitRange: Hashable {
-        let first: Unit
-        let last: Unit
-
-        static func only(_ unit: Unit) -> UnitRange { UnitRange(first: unit, last: unit) }
-
-        /// All units of a message.
-        static func all(of message: UInt64) -> UnitRange {
-            UnitRange(
-                first: Unit(message: message, device: 0), last: Unit(message: message, device: .max)
-            )
-        }
-    }
-
-    /// Ranges of units by segment.
-    typealias Requests = [Int: Set<UnitRange>]
-
     /// What older segments hold of the units and keys of a batch that the open one does not know.
     mutating func older(
         than open: borrowing OpenSegment, _ batch: borrowing LoadBatch
@@ -28,50 +10,46 @@ extension LoadSession {
         guard picture.filters.count > 0 else { return OlderUnits() }
         var older = OlderUnits()
         var requests = try self.requests(open, batch.events[...], &older)
-        // Most of what older segments hold under the units of a batch are repeats: their keys are all
-        // that is needed. Of units that have something new the events are read, too.
-        try readKeys(of: requests, into: &older)
-        var messages: Set<UInt64> = []
         if !requests.isEmpty {
-            for event in batch.events where event.unit.message != 0 {
-                if older.content(of: event.key) == nil, open.units.slot(of: event.unit) == nil {
-                    messages.insert(event.unit.message)
+            // Most of what older segments hold under the units of a batch are repeats: their keys are
+            // all that is needed. Of units that have something new the events are read, too.
+            var asked = AskedMessages(requests)
+            try readKeys(of: requests, into: &older, &asked)
+            for event in batch.events {
+                if asked.isFound(event.unit.message), older.content(of: event.key) == nil,
+                    open.units.slot(of: event.unit) == nil
+                {
+                    asked.setWanted(event.unit.message)
                 }
                 if event.unit.device == 0, let inbox = event.inbox {
-                    messages.insert(inbox.message)
+                    asked.setWanted(inbox.message)
                 }
             }
+            requests.filter { asked.isWanted($0.first.message) }
+            try read(&requests, into: &older)
         }
-        for (segment, ranges) in requests {
-            let wanted = ranges.filter { messages.contains($0.first.message) }
-            requests[segment] = wanted.isEmpty ? nil : wanted
-        }
-        try read(requests, into: &older)
-        var keys: [Int: [Int]] = [:]
-        for row in batch.events.indices {
-            let unit = batch.events[row].unit
-            guard unit.message == 0 || older.isHeavy(unit) || open.hasHeavy && open.isHeavy(unit)
-            else { continue }
-            let key = batch.events[row].key
-            guard open.keys.content(of: key) == nil else { continue }
-            for segment in picture.filters.segments(holding: .key(key)) {
-                keys[segment, default: []].append(row)
-            }
-        }
-        for (segment, rows) in keys.sorted(by: { $0.key < $1.key }) {
-            try readKeys(of: batch, rows, in: segment, into: &older)
-        }
+        try readKeysOutsideUnits(of: batch, open, into: &older)
         return older
     }
 
     /// What older segments hold of the units of some events that the open one does not know.
-    func older(
+    mutating func older(
         than open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>
     ) throws(LoadError) -> OlderUnits {
         var older = OlderUnits()
         guard picture.filters.count > 0 else { return older }
-        try read(requests(open, events, &older), into: &older)
+        var requests = try self.requests(open, events, &older)
+        try read(&requests, into: &older)
         return older
+    }
+
+    // MARK: Filters
+
+    /// A unit whose message some segments of a slice of the filters may hold.
+    struct Suspect: BitwiseCopyable {
+        let unit: Unit
+        let slice: Int
+        let holding: UInt64
     }
 
     /// What is to be asked of older segments about the units of some events that the open one does not
@@ -79,130 +57,98 @@ extension LoadSession {
     private func requests(
         _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>, _ older: inout OlderUnits
     ) throws(LoadError) -> Requests {
-        var requests: Requests = [:]
-        var unsure: [Int: Set<UInt64>] = [:]
-        // Twice where a filter has left it open whether a message has several units: then it is known.
-        for attempt in 0..<2 {
-            for index in events.indices {
-                let ahead = index &+ 2 &* Decision.lookAhead
-                if ahead < events.endIndex {
-                    open.units.prefetch(events[ahead].unit)
-                    picture.filters.prefetch(.message(events[ahead].unit.message))
-                }
-                let event = events[index]
-                guard event.unit.message != 0 else { continue }
-                if open.units.slot(of: event.unit) == nil {
-                    request(event.unit, &requests, &unsure, &older)
-                }
-                if event.unit.device == 0, let inbox = event.inbox,
-                    open.messages.slot(of: HashKey(hash: inbox.message)) == nil
-                {
-                    request(inbox, &requests, &unsure, &older)
+        let suspects = self.suspects(open, events)
+        var requests = Requests()
+        var unsure: [(segment: Int, unit: Unit)] = []
+        let slices = picture.filters.slices
+        for index in suspects.indices {
+            if index + Decision.lookAhead < suspects.count {
+                let ahead = suspects[index + Decision.lookAhead]
+                slices[ahead.slice].prefetch(.several(ahead.unit.message), places: 4)
+                slices[ahead.slice].prefetch(.loose(ahead.unit.message), places: 4)
+            }
+            let (unit, holding) = (suspects[index].unit, suspects[index].holding)
+            let slice = slices[suspects[index].slice]
+            // A message is in the filter of each segment that says it is loose.
+            if slice.mask(of: .loose(unit.message), among: holding) != 0 {
+                older.mark(unit.message, MessageState.loose)
+            }
+            let several = slice.mask(of: .several(unit.message), among: holding)
+            slice.forEach(in: holding & ~several) { segment in
+                requests.insert(.all(of: unit.message), in: segment)
+            }
+            slice.forEach(in: several) { segment in
+                if picture.several.contains(.init(segment: segment, message: unit.message)) {
+                    request(unit, in: segment, &requests, &older)
+                } else {
+                    unsure.append((segment, unit))
                 }
             }
-            if unsure.isEmpty { break }
-            precondition(attempt == 0)
-            try findSeveral(unsure, &requests)
-            unsure = [:]
         }
+        if !unsure.isEmpty {
+            try findSeveral(unsure, &requests)
+            for (segment, unit) in unsure
+            where picture.several.contains(.init(segment: segment, message: unit.message)) {
+                request(unit, in: segment, &requests, &older)
+            }
+        }
+        requests.settle()
         return requests
     }
 
-    /// Reads the keys of ranges of units.
-    ///
-    /// The statement of each segment is planned once a session: with many segments the plans would
-    /// take longer than the answers.
-    private mutating func readKeys(
-        of requests: Requests, into older: inout OlderUnits
-    ) throws(LoadError) {
-        guard !requests.isEmpty else { return }
-        let heavy = try heavyUnits(of: requests)
-        for (segment, ranges) in requests.sorted(by: { $0.key < $1.key }) {
-            let parameters = Self.parameters(ranges, without: heavy[segment] ?? [])
-            do throws(PostgresError) {
-                let name = "keys_\(segment)"
-                if preparedKeys.insert(segment).inserted {
-                    try connection.prepare(
-                        name,
-                        """
-                        SELECT e.key, e.properties_hash, e.campaign_id
-                        FROM unnest($1::uuid[], $2::uuid[]) AS a (first, last)
-                        JOIN tapline.event_\(segment) e ON e.unit >= a.first AND e.unit <= a.last
-                        WHERE e.unit <> ALL ($3::uuid[])
-                        """, like: parameters)
+    /// The units of some events that older segments may hold and the open one does not know.
+    private func suspects(
+        _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>
+    ) -> [Suspect] {
+        var suspects: [Suspect] = []
+        let slices = picture.filters.slices
+        func ask(_ unit: Unit) {
+            for index in slices.indices {
+                let holding = slices[index].mask(of: .message(unit.message))
+                if holding != 0 {
+                    suspects.append(Suspect(unit: unit, slice: index, holding: holding))
                 }
-                let answer = try connection.queryPrepared(name, parameters)
-                for row in 0..<answer.rows { older.addKey(answer, row) }
-            } catch {
-                throw .postgres(error)
             }
         }
-    }
-
-    /// The ends of ranges as two arrays, and the units that are left out.
-    private static func parameters(
-        _ ranges: Set<UnitRange>, without units: [Unit]? = nil
-    ) -> [PostgresValue] {
-        var first: [UInt8] = []
-        var last: [UInt8] = []
-        first.reserveCapacity(ranges.count * 16)
-        last.reserveCapacity(ranges.count * 16)
-        for range in ranges {
-            first.append(range.first)
-            last.append(range.last)
+        for index in events.indices {
+            let ahead = index &+ 2 &* Decision.lookAhead
+            if ahead < events.endIndex {
+                open.units.prefetch(events[ahead].unit)
+                for slice in slices { slice.prefetch(.message(events[ahead].unit.message)) }
+            }
+            let event = events[index]
+            guard event.unit.message != 0 else { continue }
+            if open.units.slot(of: event.unit) == nil { ask(event.unit) }
+            if event.unit.device == 0, let inbox = event.inbox,
+                open.messages.slot(of: HashKey(hash: inbox.message)) == nil
+            {
+                ask(inbox)
+            }
         }
-        var parameters: [PostgresValue] = [.uuidArray(first), .uuidArray(last)]
-        if let units { parameters.append(.uuidArray(units.flatMap { $0.bytes })) }
-        return parameters
+        return suspects
     }
 
-    /// Asks for a unit in the segments that may hold it or its message.
-    ///
-    /// - Parameter unsure: Takes the messages of which it has to be known first whether they have
-    ///   several units in a segment: of those only the filter is asked.
+    /// Asks for a unit in a segment that holds several of its message, if it may hold this one.
     private func request(
-        _ unit: Unit, _ requests: inout Requests, _ unsure: inout [Int: Set<UInt64>],
-        _ older: inout OlderUnits
+        _ unit: Unit, in segment: Int, _ requests: inout Requests, _ older: inout OlderUnits
     ) {
-        let message = unit.message
-        let holding = picture.filters.segments(holding: .message(message))
-        if holding.isEmpty { return }
-        let several = Set(picture.filters.segments(holding: .several(message)))
-        // A message is in the filter of each segment that says it is loose.
-        if picture.filters.segments(holding: .loose(message)).contains(where: holding.contains) {
-            older.mark(message, MessageState.loose)
+        func mayHold(_ entry: FilterEntry) -> Bool {
+            picture.filters.segments(holding: entry).contains(segment)
         }
-        for segment in holding {
-            guard several.contains(segment) else {
-                requests[segment, default: []].insert(.all(of: message))
-                continue
-            }
-            guard picture.several.contains(.init(segment: segment, message: message)) else {
-                // A segment that was asked for all of them holds one unit of the message only.
-                if requests[segment]?.contains(.all(of: message)) != true {
-                    unsure[segment, default: []].insert(message)
-                }
-                continue
-            }
-            if picture.filters.segments(holding: .unit(unit)).contains(segment) {
-                requests[segment, default: []].insert(.only(unit))
-            }
-            if picture.filters.segments(holding: .sender(message)).contains(segment) {
-                older.mark(message, MessageState.sender)
-            }
-            if picture.filters.segments(holding: .orphan(message)).contains(segment) {
-                older.mark(message, MessageState.orphan)
-            }
-        }
+        if mayHold(.unit(unit)) { requests.insert(.only(unit), in: segment) }
+        if mayHold(.sender(unit.message)) { older.mark(unit.message, MessageState.sender) }
+        if mayHold(.orphan(unit.message)) { older.mark(unit.message, MessageState.orphan) }
     }
 
     /// Finds out which messages have several units in a segment; asks for the others as a whole.
     private func findSeveral(
-        _ unsure: [Int: Set<UInt64>], _ requests: inout Requests
+        _ unsure: [(segment: Int, unit: Unit)], _ requests: inout Requests
     ) throws(LoadError) {
         // Bounded, as it only saves asking again.
         if picture.several.count > 100_000 { picture.several = [] }
-        for (segment, set) in unsure {
+        var messages: [Int: Set<UInt64>] = [:]
+        for (segment, unit) in unsure { messages[segment, default: []].insert(unit.message) }
+        for (segment, set) in messages {
             let messages = Array(set)
             let ranges = messages.map { UnitRange.all(of: $0) }
             func end(_ order: String) -> String {
@@ -223,29 +169,133 @@ extension LoadSession {
                 if answer.bool(row, 0) == true {
                     picture.several.insert(.init(segment: segment, message: messages[row]))
                 } else {
-                    requests[segment, default: []].insert(.all(of: messages[row]))
+                    requests.insert(.all(of: messages[row]), in: segment)
                 }
             }
         }
     }
 
-    /// Reads the events of ranges of units, and notes which of the units are special.
-    ///
-    /// Of a heavy unit nothing is read but that it is one.
-    func read(
-        _ requests: Requests, into older: inout OlderUnits
-    ) throws(LoadError) {
-        guard !requests.isEmpty else { return }
-        let heavy = try heavyUnits(of: requests)
-        for (segment, ranges) in requests.sorted(by: { $0.key < $1.key }) {
-            let answer = try connection.statement(
-                """
-                SELECT \(UnitEvent.selection)
+    /// The closed segments that may hold events of a unit; never short of one that does.
+    func candidates(of unit: Unit) -> [Int] {
+        let holding = picture.filters.segments(holding: .message(unit.message))
+        if holding.isEmpty { return [] }
+        let exact = Set(picture.filters.segments(holding: .unit(unit)))
+        return holding.filter {
+            exact.contains($0)
+                || !picture.several.contains(.init(segment: $0, message: unit.message))
+        }
+    }
+
+    // MARK: Reading by index
+
+    /// What is read of one closed segment by its index.
+    private enum Question: String {
+        /// The keys in ranges of units, without those of some units.
+        case keys
+        /// The same, but the events.
+        case events
+        /// The keys of single events.
+        case singles
+
+        func sql(_ segment: Int) -> String {
+            let ranges = """
                 FROM unnest($1::uuid[], $2::uuid[]) AS a (first, last)
                 JOIN tapline.event_\(segment) e ON e.unit >= a.first AND e.unit <= a.last
                 WHERE e.unit <> ALL ($3::uuid[])
-                """,
-                Self.parameters(ranges, without: heavy[segment] ?? []), format: .binary)
+                """
+            let keys = "e.unit, e.key, e.properties_hash, e.campaign_id"
+            return switch self {
+            case .keys: "SELECT \(keys) \(ranges)"
+            case .events: "SELECT \(UnitEvent.selection) \(ranges)"
+            case .singles:
+                """
+                SELECT \(keys) FROM unnest($1::uuid[], $2::uuid[]) AS a (unit, key)
+                JOIN tapline.event_\(segment) e USING (unit, key)
+                """
+            }
+        }
+    }
+
+    /// Asks segments, all of them at once.
+    ///
+    /// The statement of each segment is planned once a session: with many segments the plans would
+    /// take longer than the answers.
+    private mutating func ask(
+        _ question: Question, _ calls: [(segment: Int, parameters: [PostgresValue])],
+        _ receive: (Int, borrowing PostgresResult) -> Void
+    ) throws(LoadError) {
+        do throws(PostgresError) {
+            for (segment, parameters) in calls {
+                let name = "\(question.rawValue)_\(segment)"
+                if prepared.contains(name) { continue }
+                try connection.prepare(name, question.sql(segment), like: parameters)
+                prepared.insert(name)
+            }
+            try connection.queryPrepared(calls: calls.count) { call in
+                ("\(question.rawValue)_\(calls[call].segment)", calls[call].parameters)
+            } receive: { call, answer in
+                receive(calls[call].segment, answer)
+            }
+        } catch {
+            throw .postgres(error)
+        }
+    }
+
+    /// Reads the keys of ranges of units.
+    private mutating func readKeys(
+        of requests: borrowing Requests, into older: inout OlderUnits, _ asked: inout AskedMessages
+    ) throws(LoadError) {
+        let heavy = try heavyUnits(of: requests)
+        for unit in heavy.values.joined() { asked.setFound(unit.message) }
+        try ask(.keys, Self.calls(requests, without: heavy)) { _, answer in
+            for row in 0..<answer.rows {
+                older.addKey(answer, row)
+                asked.setFound(Unit(uuid: answer.bytes(row, 0)).message)
+            }
+        }
+    }
+
+    /// For each segment the first and the last units of its ranges as two arrays, and as a third one, if
+    /// there is one, those of its units that are left out.
+    static func calls(
+        _ requests: borrowing Requests, without heavy: [Int: [Unit]]? = nil
+    ) -> [(segment: Int, parameters: [PostgresValue])] {
+        var calls: [(segment: Int, parameters: [PostgresValue])] = []
+        requests.forEachSegment { segment, list in
+            let ranges = arrays(list)
+            calls.append((segment, [ranges.first, ranges.last]))
+            if let heavy {
+                let units = heavy[segment]?.flatMap { $0.bytes } ?? []
+                calls[calls.count - 1].parameters.append(.uuidArray(units))
+            }
+        }
+        return calls
+    }
+
+    private static func arrays(
+        _ list: ArraySlice<Requests.Request>
+    ) -> (first: PostgresValue, last: PostgresValue) {
+        var first: [UInt8] = []
+        var last: [UInt8] = []
+        first.reserveCapacity(list.count * 16)
+        last.reserveCapacity(list.count * 16)
+        for request in list {
+            first.append(request.range.first)
+            last.append(request.range.last)
+        }
+        return (.uuidArray(first), .uuidArray(last))
+    }
+
+    /// Reads the events of ranges of units, and notes which of the units are special.
+    ///
+    /// Of a heavy unit nothing is read but that it is one.
+    mutating func read(
+        _ requests: inout Requests, into older: inout OlderUnits
+    ) throws(LoadError) {
+        guard !requests.isEmpty else { return }
+        requests.settle()
+        let heavy = try heavyUnits(of: requests)
+        try ask(.events, Self.calls(requests, without: heavy)) { segment, answer in
             for row in 0..<answer.rows { older.add(answer, row, segment: segment) }
         }
         for unit in Set(heavy.values.joined()) {
@@ -261,14 +311,20 @@ extension LoadSession {
     }
 
     /// The heavy units of some ranges, by segment.
-    private func heavyUnits(of requests: Requests) throws(LoadError) -> [Int: [Unit]] {
-        let ranges = Set(requests.values.joined())
+    private func heavyUnits(
+        of requests: borrowing Requests
+    ) throws(LoadError) -> [Int: [Unit]] {
+        // As a rule there is none at all, and thousands of ranges need not be looked up.
+        let any = try connection.statement(
+            "SELECT FROM tapline.special_unit WHERE is_heavy LIMIT 1")
+        guard any.rows > 0 else { return [:] }
+        let ranges = Self.arrays(requests.list[...])
         let answer = try connection.statement(
             """
             SELECT DISTINCT s.unit, s.segment FROM unnest($1::uuid[], $2::uuid[]) AS a (first, last)
             JOIN tapline.special_unit s ON s.unit >= a.first AND s.unit <= a.last
             WHERE s.is_heavy
-            """, Self.parameters(ranges), format: .binary)
+            """, [ranges.first, ranges.last], format: .binary)
         var heavy: [Int: [Unit]] = [:]
         for row in 0..<answer.rows {
             heavy[Int(answer.int64(row, 1) ?? 0), default: []].append(
@@ -288,32 +344,36 @@ extension LoadSession {
         for row in 0..<answer.rows { older.setSpecial(Unit(uuid: answer.bytes(row, 0))) }
     }
 
-    /// Asks one closed segment, by its index, for the keys of some rows that are in no unit.
-    private func readKeys(
-        of batch: borrowing LoadBatch, _ rows: [Int], in segment: Int,
-        into older: inout OlderUnits
+    /// Asks for the keys of the events that are in no unit, or in one that is not read.
+    private mutating func readKeysOutsideUnits(
+        of batch: borrowing LoadBatch, _ open: borrowing OpenSegment, into older: inout OlderUnits
     ) throws(LoadError) {
-        let answer = try connection.statement(
-            """
-            SELECT e.key, e.properties_hash, e.campaign_id
-            FROM unnest($1::uuid[], $2::uuid[]) AS asked (unit, key)
-            JOIN tapline.event_\(segment) e USING (unit, key)
-            """,
-            [
-                .uuidArray(rows.flatMap { batch.events[$0].unit.bytes }),
-                .uuidArray(rows.flatMap { batch.events[$0].key.bytes }),
-            ], format: .binary)
-        for row in 0..<answer.rows { older.addKey(answer, row) }
-    }
-
-    /// The closed segments that may hold events of a unit; never short of one that does.
-    func candidates(of unit: Unit) -> [Int] {
-        let holding = picture.filters.segments(holding: .message(unit.message))
-        if holding.isEmpty { return [] }
-        let exact = Set(picture.filters.segments(holding: .unit(unit)))
-        return holding.filter {
-            exact.contains($0)
-                || !picture.several.contains(.init(segment: $0, message: unit.message))
+        var rows: [Int: [Int]] = [:]
+        for row in batch.events.indices {
+            let unit = batch.events[row].unit
+            guard unit.message == 0 || older.isHeavy(unit) || open.hasHeavy && open.isHeavy(unit)
+            else { continue }
+            let key = batch.events[row].key
+            guard open.keys.content(of: key) == nil else { continue }
+            for slice in picture.filters.slices {
+                slice.forEach(in: slice.mask(of: .key(key))) { segment in
+                    rows[segment, default: []].append(row)
+                }
+            }
+        }
+        guard !rows.isEmpty else { return }
+        var calls: [(segment: Int, parameters: [PostgresValue])] = []
+        for (segment, rows) in rows.sorted(by: { $0.key < $1.key }) {
+            var units: [UInt8] = []
+            var keys: [UInt8] = []
+            for event in rows.map({ batch.events[$0] }).sorted(by: { $0.key < $1.key }) {
+                units.append(event.unit)
+                keys.append(Unit(message: event.key.high, device: event.key.low))
+            }
+            calls.append((segment, [.uuidArray(units), .uuidArray(keys)]))
+        }
+        try ask(.singles, calls) { _, answer in
+            for row in 0..<answer.rows { older.addKey(answer, row) }
         }
     }
 }

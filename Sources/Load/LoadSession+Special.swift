@@ -37,7 +37,7 @@ extension LoadSession {
 
     /// An inbox event counts with a unit that names its own: where both exist, or two name one, who
     /// is counted is computed from the events.
-    private func followLinks(
+    private mutating func followLinks(
         _ fold: borrowing Fold, _ open: borrowing OpenSegment, _ reach: inout Reach
     ) throws(LoadError) {
         var askedNamers: Set<Unit> = []
@@ -73,10 +73,10 @@ extension LoadSession {
     }
 
     /// Whether what is newly named has inbox events of its own, or is of a message that is loose.
-    private func followNamed(
+    private mutating func followNamed(
         _ links: [Fold.Link], _ open: borrowing OpenSegment, _ reach: inout Reach
     ) throws(LoadError) {
-        var requests: Requests = [:]
+        var requests = Requests()
         for link in links {
             let named = link.inbox
             if open.isLoose(named.message) || isLoose(named.message) {
@@ -92,13 +92,13 @@ extension LoadSession {
                 }
             } else if named != link.namer {
                 for segment in candidates(of: named) {
-                    requests[segment, default: []].insert(.only(named))
+                    requests.insert(.only(named), in: segment)
                 }
             }
         }
         guard !requests.isEmpty else { return }
         var older = OlderUnits()
-        try read(requests, into: &older)
+        try read(&requests, into: &older)
         for link in links {
             guard let known = older.units[link.inbox] else { continue }
             if known.isHeavy
@@ -119,20 +119,21 @@ extension LoadSession {
         of units: Set<Unit>, messages: Set<UInt64>
     ) throws(LoadError) -> [Unit: Set<Unit>] {
         guard picture.filters.count > 0 else { return [:] }
-        var requests: Requests = [:]
+        var requests = Requests()
         for unit in units {
             for segment in picture.filters.segments(holding: .named(unit)) {
-                requests[segment, default: []].insert(.only(unit))
+                requests.insert(.only(unit), in: segment)
             }
         }
         // Few messages ever: no filter knows of them.
         if !messages.isEmpty {
             for segment in picture.filters.all {
-                requests[segment, default: []].formUnion(messages.map { .all(of: $0) })
+                for message in messages { requests.insert(.all(of: message), in: segment) }
             }
         }
         var found: [Unit: Set<Unit>] = [:]
-        for (segment, ranges) in requests.sorted(by: { $0.key < $1.key }) {
+        requests.settle()
+        for (segment, parameters) in Self.calls(requests) {
             let answer = try connection.statement(
                 """
                 SELECT e.inbox_unit, e.unit
@@ -140,11 +141,7 @@ extension LoadSession {
                 JOIN tapline.event_\(segment) e
                     ON e.inbox_unit >= a.first AND e.inbox_unit <= a.last
                 WHERE e.message_uid IS NOT NULL
-                """,
-                [
-                    .uuidArray(ranges.flatMap { $0.first.bytes }),
-                    .uuidArray(ranges.flatMap { $0.last.bytes }),
-                ], format: .binary)
+                """, parameters, format: .binary)
             for row in 0..<answer.rows {
                 found[Unit(uuid: answer.bytes(row, 0)), default: []].insert(
                     Unit(uuid: answer.bytes(row, 1)))
@@ -156,7 +153,7 @@ extension LoadSession {
     // MARK: Taking out of the counts
 
     /// Makes units special, in the open segment and in the closed ones.
-    private func expel(
+    private mutating func expel(
         _ reach: Reach, _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
     ) throws(LoadError) {
         if !reach.messages.isEmpty {
@@ -167,26 +164,20 @@ extension LoadSession {
                 open.setSpecial(unit, &fold)
             }
         }
-        var requests: Requests = [:]
+        var requests = Requests()
         for unit in reach.units where !open.setSpecial(unit, &fold) {
             for segment in candidates(of: unit) {
-                requests[segment, default: []].insert(.only(unit))
+                requests.insert(.only(unit), in: segment)
             }
         }
         for message in reach.messages.union(reach.orphans) {
             for segment in picture.filters.segments(holding: .message(message)) {
-                requests[segment, default: []].insert(.all(of: message))
+                requests.insert(.all(of: message), in: segment)
             }
         }
         guard !requests.isEmpty else { return }
-        // A unit asked for by itself and with its message must not be counted twice.
-        for (segment, ranges) in requests {
-            requests[segment] = ranges.filter {
-                $0 == .all(of: $0.first.message) || !ranges.contains(.all(of: $0.first.message))
-            }
-        }
         var older = OlderUnits()
-        try read(requests, into: &older)
+        try read(&requests, into: &older)
         try expel(older, reach, &fold, &open, turn)
     }
 

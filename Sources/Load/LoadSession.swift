@@ -24,8 +24,8 @@ struct LoadSession: ~Copyable {
     let epoch: SpoolID
     /// Where this session's newest rows are, or an earlier page: its next ones may follow there.
     var lastPage: (segment: Int, block: Int64)?
-    /// Closed segments whose statement for keys is planned.
-    var preparedKeys: Set<Int> = []
+    /// The statements that are planned, by name.
+    var prepared: Set<String> = []
     /// Whether this session has stored a row: then a row that fails alone is itself to blame.
     var hasStored = false
 

@@ -78,6 +78,54 @@ struct KeySource {
         #expect(invented < 300, "false positives in 700 000: \(invented)")
     }
 
+    @Test func theTransposeOfEachBitIsItsMirror() {
+        var wrong = 0
+        for row in 0..<8 {
+            for column in 0..<8
+            where transposed(1 << UInt64(row * 8 + column)) != 1 << UInt64(column * 8 + row) {
+                wrong += 1
+            }
+        }
+        #expect(wrong == 0)
+        #expect(transposed(.max) == .max)
+        let some: UInt64 = 0x0123_4567_89AB_CDEF
+        #expect(transposed(transposed(some)) == some)
+    }
+
+    /// Filters added in groups answer as if each had been added by itself.
+    @Test(arguments: [[1], [8], [3, 8, 8, 8, 8], [70], [5, 1, 64, 9]], [0, 70])
+    func groupsOfFiltersAreSlicedAsSingleOnes(groups: [Int], ahead: Int) {
+        var source = KeySource(state: 3)
+        var single = FilterStack()
+        var grouped = FilterStack()
+        var keys: [Identity] = []
+        var number = 0
+        for group in groups {
+            var filters: [(segment: Int, filter: SegmentFilter)] = []
+            for _ in 0..<group {
+                number += 1
+                var filter = SegmentFilter(rows: number % 5 == 0 ? 64 : 32)
+                for _ in 0..<10 {
+                    keys.append(source.key())
+                    filter.insert(.key(keys[keys.count - 1]))
+                }
+                filters.append((number, filter))
+                single.add(filter, segment: number)
+            }
+            grouped.add(filters, ahead: ahead)
+        }
+        let counts = [single.count, grouped.count]
+        #expect(counts == [number, number])
+        var wrong = 0
+        for key in keys + (0..<1000).map({ _ in source.key() })
+        where Set(single.segments(holding: .key(key)))
+            != Set(grouped.segments(holding: .key(key)))
+        {
+            wrong += 1
+        }
+        #expect(wrong == 0)
+    }
+
     @Test func entriesOfDifferentKindsAreDifferent() {
         var stack = FilterStack()
         var filter = SegmentFilter(rows: 1_000)
@@ -97,6 +145,60 @@ struct KeySource {
     @Test func bytesThatAreNoFilterAreRefused() {
         #expect(SegmentFilter(bytes: []) == nil)
         #expect(SegmentFilter(bytes: Array(repeating: 0, count: 100)) == nil)
+    }
+}
+
+@Suite struct RequestsTests {
+    /// Small numbers, so that ranges repeat and lie in each other.
+    @Test(arguments: 0..<20 as Range<UInt64>) func eachUnitIsAskedForOnce(seed: UInt64) {
+        var source = KeySource(state: seed)
+        func small(_ bound: UInt64) -> UInt64 { source.next() % bound }
+        var requests = Requests()
+        var expected: Set<[UInt64]> = []
+        for _ in 0..<small(60) {
+            let (segment, message) = (small(3), small(4) + 1)
+            if small(4) == 0 {
+                requests.insert(.all(of: message), in: Int(segment))
+                for device: UInt64 in 0..<6 { expected.insert([segment, message, device]) }
+            } else {
+                let unit = Unit(message: message, device: small(6))
+                requests.insert(.only(unit), in: Int(segment))
+                expected.insert([segment, message, unit.device])
+            }
+        }
+        requests.settle()
+        var asked: [[UInt64]] = []
+        var segments: [Int] = []
+        requests.forEachSegment { segment, list in
+            segments.append(segment)
+            for request in list {
+                let (first, last) = (request.range.first, request.range.last)
+                for device in first.device...min(last.device, 5) {
+                    asked.append([UInt64(segment), first.message, device])
+                }
+            }
+        }
+        #expect(asked.count == expected.count && Set(asked) == expected)
+        #expect(segments == Set(segments).sorted())
+        #expect(asked.elementsEqual(asked.sorted { $0.lexicographicallyPrecedes($1) }))
+    }
+
+    @Test func aMessageIsWantedOnlyIfItIsFound() {
+        var requests = Requests()
+        requests.insert(.all(of: 7), in: 1)
+        requests.insert(.only(Unit(message: 9, device: 3)), in: 2)
+        var asked = AskedMessages(requests)
+        asked.setWanted(7)
+        asked.setWanted(8)
+        let early = asked.isWanted(7)
+        asked.setFound(7)
+        asked.setFound(8)
+        asked.setFound(9)
+        asked.setFound(0)
+        let wanted = [7, 8, 9, 0].map { asked.isWanted($0) }
+        let found = [7, 8, 9, 0].map { asked.isFound($0) }
+        #expect(!early && wanted == [true, false, false, false])
+        #expect(found == [true, false, true, false])
     }
 }
 

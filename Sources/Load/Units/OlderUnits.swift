@@ -49,13 +49,13 @@ struct OlderUnits: ~Copyable {
         units[event.unit]?.segments.insert(segment)
     }
 
-    /// Takes a key with its content: columns key, properties_hash, campaign_id.
+    /// Takes a key with its content: columns unit, key, properties_hash, campaign_id.
     mutating func addKey(_ answer: borrowing PostgresResult, _ row: Int) {
         keys.insert(
-            Identity(uuid: answer.bytes(row, 0)),
+            Identity(uuid: answer.bytes(row, 1)),
             EventContent(
-                campaign: answer.isNull(row, 2) ? nil : contentHash(answer.bytes(row, 2)),
-                propertiesHash: answer.int64(row, 1)))
+                campaign: answer.isNull(row, 3) ? nil : contentHash(answer.bytes(row, 3)),
+                propertiesHash: answer.int64(row, 2)))
     }
 
     /// Takes a unit out; nil if nothing is known of it.
@@ -94,8 +94,7 @@ extension [UInt8] {
 
     /// Appends a unit in the binary form of uuid.
     mutating func append(_ unit: Unit) {
-        for half in [unit.message, unit.device] {
-            unsafe Swift.withUnsafeBytes(of: half.bigEndian) { unsafe append(contentsOf: $0) }
-        }
+        let halves = (unit.message.bigEndian, unit.device.bigEndian)
+        unsafe Swift.withUnsafeBytes(of: halves) { unsafe append(contentsOf: $0) }
     }
 }

@@ -15,6 +15,7 @@ package enum Schema {
         Migration(version: 1, name: "initial", sql: text(PackageResources._001_initial_sql)),
         Migration(version: 2, name: "units", sql: text(PackageResources._002_units_sql)),
         Migration(version: 3, name: "cells", sql: text(PackageResources._003_cells_sql)),
+        Migration(version: 4, name: "news", sql: text(PackageResources._004_news_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

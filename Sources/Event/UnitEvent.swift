@@ -125,45 +125,26 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
         self.states = states
     }
 
-    /// The bytes of ``append(to:)``.
-    package static let encodedBytes = 72
-
-    /// Appends the event without its texts: key, unit, inbox unit (0 for none), time, hash of the
-    /// properties, states, type, pattern, flags (1 names a campaign, 2 has that hash, 4 is late) and a zero,
-    /// all integers little-endian.
-    package func append(to bytes: inout [UInt8]) {
-        func put(_ value: some FixedWidthInteger) {
-            unsafe withUnsafeBytes(of: value.littleEndian) { unsafe bytes.append(contentsOf: $0) }
-        }
-        for word in [
-            key.high, key.low, unit.message, unit.device, inboxUnit.message, inboxUnit.device,
-            UInt64(bitPattern: time), UInt64(bitPattern: propertiesBits),
-        ] { put(word) }
-        put(states)
-        put(UInt8(truncatingIfNeeded: type.rawValue))
-        put(pattern)
-        put((hasCampaign ? 1 : 0) | (hasProperties ? 2 : 0) | (isLate ? 4 : 0) as UInt8)
-        put(0 as UInt8)
-    }
-
-    /// Reads what ``append(to:)`` wrote; the event has no texts.
+    /// An event without its texts, from what another daemon told of it.
     ///
-    /// - Parameter bytes: At least ``encodedBytes`` from `start` on.
-    /// - Returns: Nil for a type that is none.
-    package init?(encoded bytes: RawSpan, at start: Int) {
-        key = Identity(high: bytes.word(at: start), low: bytes.word(at: start &+ 8))
-        unit = Unit(message: bytes.word(at: start &+ 16), device: bytes.word(at: start &+ 24))
-        inboxUnit = Unit(message: bytes.word(at: start &+ 32), device: bytes.word(at: start &+ 40))
-        time = Int64(bitPattern: bytes.word(at: start &+ 48))
-        propertiesBits = Int64(bitPattern: bytes.word(at: start &+ 56))
-        states = bytes.halfWord(at: start &+ 64)
-        guard let type = EventType(rawValue: Int16(bytes.byte(at: start &+ 68))) else { return nil }
+    /// - Parameter states: Among them exactly one of a type.
+    /// - Returns: Nil if they are of no type.
+    package init?(
+        key: Identity, unit: Unit, inbox: Unit?, time: Int64, propertiesHash: Int64?,
+        states: UInt32, pattern: UInt8, hasCampaign: Bool, isLate: Bool
+    ) {
+        guard let type = EventType(rawValue: Int16(states.trailingZeroBitCount)) else { return nil }
+        self.key = key
+        self.unit = unit
+        inboxUnit = inbox ?? Unit(message: 0, device: 0)
+        self.time = time
+        propertiesBits = propertiesHash ?? 0
+        hasProperties = propertiesHash != nil
+        self.states = states
         self.type = type
-        pattern = bytes.byte(at: start &+ 69)
-        let flags = bytes.byte(at: start &+ 70)
-        hasCampaign = flags & 1 != 0
-        hasProperties = flags & 2 != 0
-        isLate = flags & 4 != 0
+        self.pattern = pattern
+        self.hasCampaign = hasCampaign
+        self.isLate = isLate
         starts = (0, 0, 0)
         devices = (0, 0)
         places = (0, 0)

@@ -6,10 +6,13 @@ import Spool
 extension LoadSession {
     /// Connects; ``claim()`` comes next.
     init(
-        database: () throws(PostgresError) -> String, spoolID: SpoolID, picture: Picture,
+        database: @escaping () throws(PostgresError) -> String, spoolID: SpoolID, picture: Picture,
         settings: LoadSettings
     ) throws(LoadError) {
-        connection = try Self.connect(database, settings)
+        connection = try Self.connect(database, settings, "tapline load")
+        connectSpare = { () throws(LoadError) in
+            try Self.connect(database, settings, "tapline news")
+        }
         self.spoolID = spoolID
         self.picture = picture
         segmentRowsMax = settings.segmentRowsMax
@@ -19,12 +22,13 @@ extension LoadSession {
     }
 
     private static func connect(
-        _ database: () throws(PostgresError) -> String, _ settings: LoadSettings
+        _ database: () throws(PostgresError) -> String, _ settings: LoadSettings,
+        _ applicationName: String
     ) throws(LoadError) -> PostgresConnection {
         // Probes are by index only: a plan made for 20 keys must serve for 20 000 as well, and the
         // planner takes a range of units for a large part of the table.
         try PostgresConnection.open(
-            database: database, applicationName: "tapline load",
+            database: database, applicationName: applicationName,
             settings: """
                 SET synchronous_commit = on; SET jit = off;
                 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;

@@ -9,15 +9,14 @@ extension LoadSession {
 
     /// Brings the picture up to the batch before this turn; call it under the turn lock.
     mutating func catchUp(with turn: Turn) throws(LoadError) {
-        let isSameHistory = turn.previous == 0 || turn.knownStoredAt == picture.storedAt
-        if picture.batch == turn.previous, picture.openNumber == turn.segment, isSameHistory,
-            picture.generation == turn.generation
+        if picture.batch == turn.previous, picture.openNumber == turn.segment,
+            !turn.isOtherHistory, picture.generation == turn.generation
         {
             return
         }
         // A database that does not have this history was restored from a backup: what is known here
         // may not be stored there, so all of it is read again.
-        if picture.batch > 0, turn.knownStoredAt != picture.storedAt {
+        if turn.isOtherHistory {
             Log.warn("the database has another history than before, reading it again")
             picture.filters = FilterStack()
             picture.several = []
@@ -28,11 +27,15 @@ extension LoadSession {
             try readTestDevices()
         }
         try readFilters()
-        let known = picture.batch < 0 ? nil : picture.takeOpen()
-        var open = known?.segment.number == turn.segment ? known : nil
+        var open = picture.batch < 0 ? nil : picture.takeOpen()
         if let box = open {
-            let isComplete = try readNews(of: box, turn)
+            // Of a segment that is closed by now the filter knows enough.
+            if box.segment.number < turn.segment { box.segment.start(number: turn.segment) }
+            let isComplete =
+                box.segment.number == turn.segment ? try readNews(of: box, turn) : false
             if !isComplete { open = nil }
+        } else {
+            open = try readAllNews(turn)
         }
         if open == nil {
             let fresh = OpenBox(number: turn.segment)
@@ -46,31 +49,93 @@ extension LoadSession {
         picture.generation = turn.generation
     }
 
+    /// Brings the picture forward by what is committed, as far as it is written down for others; call it
+    /// outside of a transaction.
+    ///
+    /// - Returns: Whether nothing is left that only the turn can tell.
+    mutating func catchUpAhead() throws(LoadError) -> Bool {
+        let newest = try connection.statement("SELECT batch FROM tapline.turn")
+        guard newest.rows == 1, (newest.int64(0, 0) ?? 0) > picture.batch else { return true }
+        let pending = try pendingNews(after: picture.batch)
+        // Anything out of the ordinary is left to the turn.
+        guard pending.rows > 0, Int(pending.int64(0, 2) ?? 0) == picture.openNumber,
+            pending.int64(0, 4) == picture.generation,
+            picture.batch <= 0 || pending.int64(0, 5) == picture.storedAt,
+            let box = picture.takeOpen()
+        else { return false }
+        // Until all is read the picture is without its open segment, so it is made anew after an error.
+        let end = try fold(pending, into: &box.segment)
+        let isComplete = end == pending.rows
+        var known = (batch: picture.batch, storedAt: picture.storedAt)
+        if isComplete {
+            known = (pending.int64(0, 0) ?? 0, pending.int64(0, 1) ?? 0)
+        } else if end > 0 {
+            known = (pending.int64(end - 1, 6) ?? 0, pending.int64(end - 1, 7) ?? 0)
+        }
+        // What has become special since is read too early here, and once more with its batch.
+        try readSpecials(&box.segment, after: picture.batch)
+        guard !isComplete || box.segment.rows == Int(pending.int64(0, 3) ?? 0)
+        else { return false }
+        picture.putOpen(box)
+        picture.batch = known.batch
+        picture.storedAt = known.storedAt
+        return isComplete
+    }
+
+    /// The newest batch, and what others wrote down of the batches of the open segment that are not known
+    /// here: all as of one moment.
+    private func pendingNews(after batch: Int64) throws(LoadError) -> PostgresResult {
+        func microseconds(_ column: String) -> String {
+            "(extract(epoch FROM \(column)) * 1000000)::bigint"
+        }
+        return try connection.statement(
+            """
+            SELECT t.batch, \(microseconds("t.stored_at")), t.segment, t.segment_rows,
+                t.generation::bigint,
+                (SELECT \(microseconds("k.stored_at")) FROM tapline.batch k WHERE k.batch = $1),
+                b.batch, \(microseconds("b.stored_at")), b.first_block, n.events
+            FROM tapline.turn t
+            LEFT JOIN tapline.batch b ON b.batch > $1 AND b.segment = t.segment AND b.rows > 0
+            LEFT JOIN tapline.batch_news n ON n.batch = b.batch
+            ORDER BY b.batch
+            """, [.int64(batch)], format: .binary)
+    }
+
+    /// Folds batches in their order, up to the first that nobody wrote down.
+    ///
+    /// - Returns: The row of that one; the number of rows when there is none.
+    private mutating func fold(
+        _ pending: borrowing PostgresResult, into segment: inout OpenSegment
+    ) throws(LoadError) -> Int {
+        for row in 0..<pending.rows where !pending.isNull(row, 6) {
+            guard !pending.isNull(row, 9), try fold(pending.bytes(row, 9), into: &segment)
+            else { return row }
+        }
+        return pending.rows
+    }
+
+    /// The open segment of a daemon that knows nothing of it yet; nil unless all of it is written down.
+    private mutating func readAllNews(_ turn: Turn) throws(LoadError) -> OpenBox? {
+        let fresh = OpenBox(number: turn.segment)
+        let pending = try pendingNews(after: -1)
+        guard try fold(pending, into: &fresh.segment) == pending.rows,
+            fresh.segment.rows == turn.segmentRows
+        else { return nil }
+        try readSpecials(&fresh.segment, after: -1)
+        return fresh
+    }
+
     /// Reads what other daemons have added to the open segment since.
     ///
     /// - Returns: Whether it is complete then.
     private mutating func readNews(of open: OpenBox, _ turn: Turn) throws(LoadError) -> Bool {
         // From what the others wrote down; where one did not know that it is read, from the rows.
-        let batches = try connection.statement(
-            """
-            SELECT b.batch, n.batch IS NOT NULL, b.first_block
-            FROM tapline.batch b LEFT JOIN tapline.batch_news n ON n.batch = b.batch
-            WHERE b.segment = \(turn.segment) AND b.batch > \(picture.batch) AND b.rows > 0
-            ORDER BY b.batch
-            """)
-        var first: Int64?
-        var known = picture.batch
-        for row in 0..<batches.rows {
-            let batch = batches.int64(row, 0) ?? 0
-            if batches.bool(row, 1) == true, first == nil,
-                try readNews(of: batch, into: &open.segment)
-            {
-                known = batch
-            } else {
-                first = min(first ?? .max, batches.int64(row, 2) ?? 0)
-            }
-        }
-        if let first {
+        let pending = try pendingNews(after: picture.batch)
+        let end = try fold(pending, into: &open.segment)
+        if end < pending.rows {
+            let known = end == 0 ? picture.batch : pending.int64(end - 1, 6) ?? 0
+            var first = Int64.max
+            for row in end..<pending.rows { first = min(first, pending.int64(row, 8) ?? 0) }
             try read(&open.segment, where: "ctid >= '(\(first),0)' AND batch > \(known)")
         }
         guard open.segment.rows == turn.segmentRows else {
@@ -87,24 +152,29 @@ extension LoadSession {
     /// Folds a batch as another daemon wrote it down.
     ///
     /// - Returns: Whether it could be read; nothing is changed otherwise.
-    private mutating func readNews(
-        of batch: Int64, into segment: inout OpenSegment
+    private mutating func fold(
+        _ bytes: RawSpan, into segment: inout OpenSegment
     ) throws(LoadError) -> Bool {
-        let answer = try connection.statement(
-            "SELECT events FROM tapline.batch_news WHERE batch = $1", [.int64(batch)],
-            format: .binary)
-        guard answer.rows == 1, let news = BatchNews.Reader(answer.bytes(0, 0), &segment) else {
-            Log.warn("cannot read what another daemon wrote of batch \(batch), reading its rows")
+        guard var news = BatchNews.Reader(bytes, &segment) else {
+            Log.warn("cannot read what another daemon wrote of a batch, reading its rows")
             return false
         }
-        var older = try self.older(than: segment, news.events[...])
+        var older = OlderUnits()
+        if picture.filters.count > 0 {
+            var events: [UnitEvent] = []
+            events.reserveCapacity(news.count)
+            for _ in 0..<news.count { events.append(news.next(bytes).event) }
+            news.rewind()
+            older = try self.older(than: segment, events[...])
+        }
         var fold = Fold(isWriting: false)
-        for index in news.events.indices {
-            let event = news.events[index]
+        for _ in 0..<news.count {
+            news.prefetch(Decision.lookAhead, bytes, segment)
+            let entry = news.next(bytes)
             segment.add(
-                event, campaign: news.campaigns[index], profile: news.profiles[index],
-                old: &older, to: &fold)
-            segment.addKey(event.key, news.contents[index])
+                entry.event, campaign: entry.campaign, profile: entry.profile, old: &older,
+                to: &fold)
+            segment.addKey(entry.event.key, entry.content)
         }
         return true
     }
@@ -201,7 +271,7 @@ extension LoadSession {
     }
 
     /// Reads which units are special, from the batches after `batch`.
-    private mutating func readSpecials(
+    private func readSpecials(
         _ segment: inout OpenSegment, after batch: Int64
     ) throws(LoadError) {
         do throws(PostgresError) {

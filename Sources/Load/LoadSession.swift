@@ -8,24 +8,32 @@ import Spool
 ///
 /// A load transaction, in order:
 /// 1. lock the `turn` row, which puts the load transactions of all daemons into one order;
-/// 2. read what other daemons appended since this session's newest batch;
+/// 2. read what other daemons appended since this session's newest batch, of which most was read while
+///    waiting for the turn;
 /// 3. decide each row: exact keys, then filters, then probes of the closed segments;
 /// 4. COPY the new rows; conflicts and dead letters, which are rare;
 /// 5. fold the new rows into their units, and write what that changes in the cells;
 /// 6. counters, checkpoint and turn, and COMMIT.
 struct LoadSession: ~Copyable {
-    let connection: PostgresConnection
+    var connection: PostgresConnection
+    /// A second connection, to read by while the first waits for the turn; made when it is needed.
+    var spare: PostgresConnection?
     let picture: Picture
     let spoolID: SpoolID
     let segmentRowsMax: Int
     let heavyUnitEvents: Int
     let alwaysWritesNews: Bool
+    /// Makes the spare connection.
+    let connectSpare: () throws(LoadError) -> PostgresConnection
+    /// Whether other daemons were seen in the newest turn.
+    var seesOthers = false
     /// Written into the checkpoint row by this session; another value there fences it out.
     let epoch: SpoolID
     /// Where this session's newest rows are, or an earlier page: its next ones may follow there.
     var lastPage: (segment: Int, block: Int64)?
-    /// The statements that are planned, by name.
+    /// The statements that are planned on the connection, by name, and on the spare one.
     var prepared: Set<String> = []
+    var sparePrepared: Set<String> = []
     /// Whether this session has stored a row: then a row that fails alone is itself to blame.
     var hasStored = false
 
@@ -70,7 +78,7 @@ struct LoadSession: ~Copyable {
             throw error
         }
         var fold = Fold(isWriting: true, testDevices: picture.testDevices)
-        if turn.hasOthers || alwaysWritesNews { fold.news = BatchNews() }
+        if turn.hasOthers || alwaysWritesNews { fold.news = BatchNews(capacity: batch.count) }
         var labels = BatchLabelMap(batch)
         if isolatingRows {
             for row in 0..<batch.count where stored.decision.verdicts[row] == .stored {
@@ -110,63 +118,6 @@ struct LoadSession: ~Copyable {
         if isolatingRows { try copyIsolating(batch, &decision, turn) }
         try recordConflicts(batch, decision, turn)
         return Stored(older: older, decision: decision)
-    }
-
-    // MARK: The turn
-
-    /// The place of a load transaction in the order of all of them.
-    struct Turn {
-        /// This transaction's batch number, and the newest one committed before it.
-        let batch: Int64
-        var previous: Int64 { batch - 1 }
-        /// Microseconds since 1970 UTC; later than that of every earlier batch.
-        let storedAt: Int64
-        /// The open segment and the rows it holds.
-        let segment: Int
-        let segmentRows: Int
-        /// When the batch before it was stored.
-        let previousStoredAt: Int64
-        /// The size of the open segment in blocks before this transaction.
-        let blocks: Int64
-        /// Microseconds; when ``Picture/batch`` was stored, as the database has it.
-        let knownStoredAt: Int64?
-        /// See ``Picture/generation``.
-        let generation: Int64
-        /// Whether other daemons load into this database, or have just done so.
-        let hasOthers: Bool
-    }
-
-    /// SQL for the size of a segment in blocks.
-    private static func blocks(of segment: String) -> String {
-        "pg_relation_size(format('tapline.event_%s', \(segment))::regclass)"
-            + " / current_setting('block_size')::bigint"
-    }
-
-    /// Begins a transaction and waits for the turn.
-    mutating func takeTurn() throws(LoadError) -> Turn {
-        let result = try connection.statement(
-            """
-            BEGIN;
-            SELECT batch + 1,
-                (extract(epoch FROM greatest(clock_timestamp(),
-                    stored_at + interval '1 microsecond')) * 1000000)::bigint,
-                segment, segment_rows,
-                (extract(epoch FROM stored_at) * 1000000)::bigint,
-                \(Self.blocks(of: "segment")),
-                (SELECT (extract(epoch FROM stored_at) * 1000000)::bigint
-                    FROM tapline.batch WHERE batch = \(picture.batch)),
-                generation,
-                EXISTS (SELECT FROM tapline.spool WHERE id <> '\(spoolID)'
-                    AND published_at > clock_timestamp() - interval '1 minute')
-            FROM tapline.turn FOR UPDATE
-            """)
-        guard result.rows == 1 else { throw .schema("table tapline.turn has no row") }
-        return Turn(
-            batch: result.int64(0, 0) ?? 0, storedAt: result.int64(0, 1) ?? 0,
-            segment: Int(result.int64(0, 2) ?? 0), segmentRows: Int(result.int64(0, 3) ?? 0),
-            previousStoredAt: result.int64(0, 4) ?? 0, blocks: result.int64(0, 5) ?? 0,
-            knownStoredAt: result.int64(0, 6), generation: result.int64(0, 7) ?? 0,
-            hasOthers: result.bool(0, 8) ?? true)
     }
 
     // MARK: COPY
@@ -299,7 +250,7 @@ struct LoadSession: ~Copyable {
                 duplicate = duplicate + $9, conflict = conflict + $10,
                 dead_lettered = dead_lettered + $11
             WHERE id = $1 AND epoch = $2
-            RETURNING \(Self.blocks(of: "\(turn.segment)"))
+            RETURNING \(Turn.blocks(of: "\(turn.segment)"))
             """,
             [
                 .uuid(spoolID.bytes), .uuid(epoch.bytes), .int64(Int64(mark.segment)),

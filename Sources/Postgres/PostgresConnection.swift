@@ -1,4 +1,5 @@
 internal import CPostgres
+import Glibc
 import Platform
 
 /// One session with PostgreSQL, over libpq, blocking.
@@ -72,6 +73,31 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
         work()
         return try lastResult()
     }
+
+    /// Sends statements as ``execute(_:)`` does, without waiting for what comes of them: next comes
+    /// ``answer()``, and nothing else in between but ``hasAnswer(withinMilliseconds:)``.
+    package func send(_ sql: String) throws(PostgresError) {
+        try Self.checkText(sql)
+        guard unsafe PQsendQuery(raw, sql) == 1 else { throw lost() }
+    }
+
+    /// Whether ``answer()`` would give or throw something at once, or has begun to.
+    package func hasAnswer(withinMilliseconds milliseconds: Int) throws(PostgresError) -> Bool {
+        let deadline = Clock.deadline(inMilliseconds: milliseconds)
+        while true {
+            let isFlushed = unsafe PQflush(raw)
+            guard isFlushed >= 0, unsafe PQconsumeInput(raw) == 1 else { throw lost() }
+            if isFlushed == 0, unsafe PQisBusy(raw) == 0 { return true }
+            let left = (deadline - Clock.monotonic() + 999) / 1000
+            guard left > 0 else { return false }
+            let events = isFlushed == 0 ? POLLIN : POLLIN | POLLOUT
+            var socket = pollfd(fd: unsafe PQsocket(raw), events: Int16(events), revents: 0)
+            _ = unsafe poll(&socket, 1, Int32(left))
+        }
+    }
+
+    /// The result of the last statement of ``send(_:)``; waits for it.
+    package func answer() throws(PostgresError) -> PostgresResult { try lastResult() }
 
     /// Runs one statement with parameters.
     ///

@@ -188,6 +188,8 @@ import Testing
         var first = try Self.session(fixture, settings)
         var second = try Self.session(fixture, settings)
         var world = World(&dice)
+        // Of its own, so that a seed makes the same events whatever is done with them.
+        var news = Dice(source: KeySource(state: seed &+ 1_000))
         for step in 0..<UInt64(dice.pick([4, 16])) {
             let lines = (0..<Int.random(in: 1..<14, using: &dice)).map { _ in world.line(&dice) }
             let batch = try Self.batch(lines, mark: step + 1)
@@ -211,6 +213,12 @@ import Testing
                 try fixture.run(
                     "INSERT INTO tapline.test_device VALUES ('shop', 'd0') ON CONFLICT DO NOTHING")
                 if dice.chance(0.7) { try second.applyMarks() }
+            }
+            if news.chance(0.4) { first.readAhead() }
+            if news.chance(0.4) { second.readAhead() }
+            if news.chance(0.1) {
+                // A server that crashes forgets what daemons have written for each other.
+                try fixture.run("DELETE FROM tapline.batch_news WHERE batch % 2 = \(step % 2)")
             }
             if dice.chance(0.7) {
                 _ = try first.load(batch)
@@ -257,6 +265,91 @@ import Testing
         #expect(throws: LoadError.self) { _ = try hung.load(batch) }
         var next = try Self.session(fixture, settings, picture: hung.picture)
         #expect(try next.load(batch) == [.duplicate, .duplicate])
+    }
+
+    @Test func whoWaitsForTheTurnReadsAhead() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.alwaysWritesNews = true
+        var first = try Self.session(fixture, settings)
+        var second = try Self.session(fixture, settings)
+        _ = try second.load(Self.batch([World.line(0)], mark: 1))
+        _ = try first.load(Self.batch([World.line(1), World.line(2)], mark: 1))
+        settings.statementTimeoutMilliseconds = 1_500
+        var hung = try Self.session(fixture, settings)
+        // It keeps the turn until the server ends its session.
+        _ = try hung.takeTurn()
+        #expect(second.picture.batch == 1)
+        let turn = try second.takeTurn()
+        #expect(turn.previous == 2)
+        #expect(second.picture.batch == 2 && second.picture.openRows == 3)
+        second.rollback()
+        let batch = try Self.batch([World.line(2), World.line(3)], mark: 2)
+        #expect(try second.load(batch) == [.duplicate, .stored])
+    }
+
+    @Test func whatReadsAheadMayFail() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.alwaysWritesNews = true
+        var first = try Self.session(fixture, settings)
+        var second = try Self.session(fixture, settings)
+        _ = try second.load(Self.batch([World.line(0)], mark: 1))
+        _ = try first.load(Self.batch([World.line(1)], mark: 1))
+        second.readAhead()
+        #expect(second.picture.batch == 2)
+        _ = try first.load(Self.batch([World.line(2)], mark: 2))
+        try fixture.run(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name = 'tapline news' AND datname = current_database()
+            """)
+        second.readAhead()
+        let batch = try Self.batch((0..<4).map { World.line($0) }, mark: 2)
+        #expect(try second.load(batch) == [.duplicate, .duplicate, .duplicate, .stored])
+    }
+
+    @Test(arguments: 0..<8) func newsSaysWhatTheRowsSay(seed: UInt64) throws {
+        var dice = Dice(source: KeySource(state: seed))
+        var world = World(&dice)
+        let batch = try Self.batch((0..<100).map { _ in world.line(&dice) }, mark: 1)
+        let (writer, reader) = (OpenBox(number: 1), OpenBox(number: 1))
+        var older = OlderUnits()
+        var fold = Fold(isWriting: true)
+        fold.news = BatchNews(capacity: 1)
+        var labels = BatchLabelMap(batch)
+        for row in 0..<batch.count { writer.add(row, of: batch, &labels, &older, &fold) }
+        let written = fold.news?.bytes(writer.segment)
+        let bytes = try #require(written)
+        for count in 0..<bytes.count {
+            let cut = Array(bytes[..<count])
+            let isRead = unsafe BatchNews.Reader(cut.span.bytes, &reader.segment) != nil
+            #expect(!isRead, "cut after \(count) bytes")
+        }
+        let whole = unsafe BatchNews.Reader(bytes.span.bytes, &reader.segment)
+        var news = try #require(whole)
+        #expect(news.count == batch.count)
+        for row in 0..<batch.count {
+            let entry = unsafe news.next(bytes.span.bytes)
+            let (mine, theirs) = (batch.events[row], entry.event)
+            #expect(theirs.key == mine.key && theirs.unit == mine.unit)
+            #expect(theirs.inbox == mine.inbox && theirs.time == mine.time)
+            #expect(theirs.isLate == mine.isLate && theirs.propertiesHash == mine.propertiesHash)
+            #expect(theirs.type == mine.type && theirs.states == mine.states)
+            #expect(theirs.pattern == mine.pattern && theirs.hasCampaign == mine.hasCampaign)
+            #expect(entry.content == batch.contents[row])
+            func texts(_ range: Range<Int>) -> [UInt8] {
+                unsafe batch.bytes(row).extracting(range).withUnsafeBytes { unsafe [UInt8]($0) }
+            }
+            let campaign = texts(mine.app) + texts(mine.campaign)
+            let profile = texts(mine.device) + texts(mine.place)
+            let (labelled, dimensions) = (
+                reader.segment.campaignFields(entry.campaign),
+                reader.segment.profileFields(entry.profile)
+            )
+            #expect(labelled == campaign)
+            #expect(dimensions == profile)
+        }
     }
 
     @Test func aUnitThatTwoDaemonsLoadIsNoSpecialOne() throws {

@@ -60,11 +60,7 @@ struct OpenSegment: ~Copyable {
     }
 
     /// Asks memory for what an event will be added to soon.
-    func prefetch(_ event: UnitEvent) {
-        keys.prefetch(event.key)
-        units.prefetch(event.unit)
-        messages.prefetch(HashKey(hash: event.unit.message))
-    }
+    func prefetch(_ event: UnitEvent) { prefetch(event.key, event.unit) }
 
     /// Adds an event of the segment, whose labels are known, to its unit.
     mutating func add(
@@ -117,6 +113,13 @@ struct OpenSegment: ~Copyable {
     }
 
     mutating func addKey(_ key: Identity, _ content: EventContent) { keys.insert(key, content) }
+
+    /// Asks memory for the places of an event that will be added soon.
+    func prefetch(_ key: Identity, _ unit: Unit) {
+        keys.prefetch(key)
+        units.prefetch(unit)
+        messages.prefetch(HashKey(hash: unit.message))
+    }
 
     private mutating func noteSent(
         _ event: UnitEvent, _ campaign: UInt32, _ old: borrowing OlderUnits,

@@ -5,7 +5,7 @@ import Platform
 
 /// An HTTP/1.1 server on libmicrohttpd.
 ///
-/// One thread (or a few) waits with epoll, reads requests and calls the handler there. An answer
+/// A few threads wait with epoll, read requests and call the handler there. An answer
 /// that comes later suspends the connection and costs no thread. The server knows nothing of what
 /// it serves.
 @safe

@@ -1,9 +1,12 @@
+import Glibc
+
 /// Where the server listens, and every limit it holds its clients to.
 package struct HTTPServerConfiguration: Sendable {
     /// `ADDRESS:PORT`; IPv6 as `[ADDRESS]:PORT`, `[::]:PORT` takes IPv4 as well; port 0 takes any.
     package var listen = "127.0.0.1:8080"
-    /// Threads that read requests, run the handler's callbacks and write answers.
-    package var threads = 1
+    /// Threads that read requests, run the handler's callbacks and write answers: one a core, and no
+    /// more than four, as decoding is not all that the cores have to do.
+    package var threads = max(1, min(4, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
     /// Connections at one time. Those over it are answered 503, and far over it closed.
     package var connectionsMax = 10_000
     /// Connections at one time from one address.

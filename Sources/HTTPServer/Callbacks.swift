@@ -72,6 +72,21 @@ let headerFound: MHD_KeyValueIteratorN = { context, _, name, nameCount, value, v
     return .YES
 }
 
+/// Called for the next bytes of a stream whenever the client has read those before.
+let streamRead: MHD_ContentReaderCallback = { context, _, buffer, count in
+    guard let context = unsafe context, let buffer = unsafe buffer else {
+        return StreamReader.endWithError
+    }
+    // SAFETY: the context is a reader that is retained until `streamReleased`.
+    let reader = unsafe Unmanaged<StreamReader>.fromOpaque(context).takeUnretainedValue()
+    return unsafe reader.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: count))
+}
+
+let streamReleased: MHD_ContentReaderFreeCallback = { context in
+    guard let context = unsafe context else { return }
+    unsafe Unmanaged<StreamReader>.fromOpaque(context).release()
+}
+
 private func engine(_ context: UnsafeMutableRawPointer?) -> Engine {
     unsafe Unmanaged<Engine>.fromOpaque(context!).takeUnretainedValue()
 }

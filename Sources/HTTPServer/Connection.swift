@@ -38,6 +38,7 @@ final class Connection: @unchecked Sendable {
     var isCut = false
     var isGone = false
     var exchange: Exchange?
+    var stream: ResponseStream?
 
     // On the connection's server thread only.
     var step = Step.head

@@ -90,6 +90,7 @@ final class ConnectionRegistry: Sendable {
             if connection.phase.isBusy { state.busyCount -= 1 }
             connection.phase = .idle
             connection.exchange = nil
+            connection.stream = nil
             if connection.lingers, !connection.isCut, state.lingering.count < Self.lingeringMax {
                 let socket = fcntl(connection.socket, F_DUPFD_CLOEXEC, 0)
                 if socket >= 0 {
@@ -117,6 +118,7 @@ final class ConnectionRegistry: Sendable {
             if phase == .body { connection.bodyCount = 0 }
             if phase == .idle {
                 connection.exchange = nil
+                connection.stream = nil
                 if state.isDraining { Self.cut(connection) }
             }
             return (!connection.isCut, state.isDraining && state.busyCount == 0)
@@ -141,6 +143,15 @@ final class ConnectionRegistry: Sendable {
             connection.exchange = exchange
             state.statistics.requests += 1
         }
+    }
+
+    /// Notes what a connection's answer is written from; at the end of the server it ends.
+    func begin(_ stream: ResponseStream, on connection: Connection) {
+        let isDraining = monitor.withLock { state in
+            connection.stream = stream
+            return state.isDraining
+        }
+        if isDraining { stream.finish() }
     }
 
     /// Writes a whole answer past libmicrohttpd and cuts the connection off.
@@ -180,14 +191,18 @@ final class ConnectionRegistry: Sendable {
 
     // MARK: The end
 
-    /// Asks every connection to end after its current request, and ends idle ones.
+    /// Asks every connection to end after its current request, and ends idle ones and streams; a
+    /// stream's client that does not read is not waited for.
     func drain() {
-        monitor.withLock { state in
+        let streams = monitor.withLock { state in
             state.isDraining = true
-            for connection in state.connections.values where !connection.phase.isBusy {
-                Self.cut(connection)
+            for connection in state.connections.values {
+                let isStalled = connection.stream != nil && connection.phase == .writing
+                if isStalled || !connection.phase.isBusy { Self.cut(connection) }
             }
+            return state.connections.values.compactMap(\.stream)
         }
+        for stream in streams { stream.finish() }
         monitor.broadcast()
     }
 

@@ -206,12 +206,12 @@ final class Engine: Sendable {
     ) -> Bool {
         guard registry.move(connection, to: .writing) else { return false }
         connection.step = .answered
-        // SAFETY: MUST_COPY lets the buffer end with the call; an empty one may be null.
-        let answer = unsafe response.body.withUnsafeBytes { bytes in
-            unsafe MHD_create_response_from_buffer(
-                bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress),
-                .RESPMEM_MUST_COPY)
-        }
+        let answer =
+            if let stream = response.stream {
+                unsafe answer(from: stream, raw, connection)
+            } else {
+                unsafe Self.answer(from: response.body)
+            }
         guard let answer = unsafe answer else { return false }
         defer { unsafe MHD_destroy_response(answer) }
         for (name, value) in response.headers {
@@ -223,9 +223,32 @@ final class Engine: Sendable {
         return unsafe MHD_queue_response(raw, UInt32(response.status), answer) == .YES
     }
 
+    private static func answer(from body: [UInt8]) -> OpaquePointer? {
+        // SAFETY: MUST_COPY lets the buffer end with the call; an empty one may be null.
+        unsafe body.withUnsafeBytes { bytes in
+            unsafe MHD_create_response_from_buffer(
+                bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress),
+                .RESPMEM_MUST_COPY)
+        }
+    }
+
+    private func answer(
+        from stream: ResponseStream, _ raw: OpaquePointer, _ connection: Connection
+    ) -> OpaquePointer? {
+        registry.begin(stream, on: connection)
+        let reader = unsafe Unmanaged.passRetained(
+            StreamReader(stream, raw, connection, registry))
+        // SAFETY: the reference goes with the response, which gives it back to `streamReleased`.
+        let answer = unsafe MHD_create_response_from_callback(
+            UInt64.max, StreamReader.blockBytes, streamRead, reader.toOpaque(), streamReleased)
+        if unsafe answer == nil { unsafe reader.release() }
+        return unsafe answer
+    }
+
     /// The request is over: answered, or its connection is lost.
     func complete(_ connection: Connection) {
         connection.exchange?.close()
+        connection.stream?.close()
         if let sink = connection.sink {
             connection.sink = nil
             sink.aborted()

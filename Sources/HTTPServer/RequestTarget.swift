@@ -34,13 +34,25 @@ package struct RequestTarget: Sendable {
         return queryItems.first { $0.name == name }?.value
     }
 
+    /// A part of the path, decoded: `%XX` is a byte, and `+` is itself.
+    ///
+    /// - Returns: Nil for what is not UTF-8 then.
+    package static func decodedPath(_ part: Substring) -> String? {
+        let bytes = bytes(part.utf8, plus: 0x2B)
+        return String(validating: bytes, as: UTF8.self)
+    }
+
     private static func decode(_ text: Substring.UTF8View) -> String {
+        String(decoding: bytes(text, plus: 0x20), as: UTF8.self)
+    }
+
+    private static func bytes(_ text: Substring.UTF8View, plus: UInt8) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)
         var rest = text[...]
         while let byte = rest.popFirst() {
             switch byte {
-            case 0x2B: bytes.append(0x20)
+            case 0x2B: bytes.append(plus)
             case 0x25:
                 let digits = rest.prefix(2)
                 if digits.count == 2, let high = hexDigit(digits.first!),
@@ -54,7 +66,7 @@ package struct RequestTarget: Sendable {
             default: bytes.append(byte)
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes
     }
 
     private static func hexDigit(_ byte: UInt8) -> UInt8? {

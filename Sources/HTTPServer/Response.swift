@@ -1,4 +1,4 @@
-/// An answer, complete in memory.
+/// An answer: complete in memory, or written while the client reads it.
 package struct Response: Sendable {
     /// The status code.
     package var status: Int
@@ -6,6 +6,8 @@ package struct Response: Sendable {
     package var headers: [(name: String, value: String)]
     /// The body, sent with its length; a HEAD request gets the length alone.
     package var body: [UInt8]
+    /// What follows in place of the body, in chunks, until it is finished.
+    package var stream: ResponseStream?
     /// Whether the connection ends after this answer.
     package var closesConnection: Bool
 
@@ -32,6 +34,15 @@ package struct Response: Sendable {
         Response(
             status: status, headers: [("Content-Type", "application/json")] + headers,
             body: Array(json.utf8))
+    }
+
+    /// Creates an answer of 200 that goes on until `stream` is finished or the client has gone.
+    package static func stream(
+        _ stream: ResponseStream, headers: [(name: String, value: String)]
+    ) -> Response {
+        var response = Response(status: 200, headers: headers)
+        response.stream = stream
+        return response
     }
 
     /// The answer as bytes of HTTP/1.1, for a connection that ends with it.

@@ -7,6 +7,7 @@ import Platform
 final class TestHandler: HTTPHandler {
     struct State {
         var waiting: [Exchange] = []
+        var streams: [ResponseStream] = []
         var aborted = 0
         var finished = 0
     }
@@ -27,6 +28,11 @@ final class TestHandler: HTTPHandler {
         case "/header":
             let value = exchange.headers.first("x-test").map { Array($0) } ?? []
             exchange.respond(Response(status: 200, body: value))
+        case "/stream":
+            let stream = ResponseStream(bytesMax: 1 << 20)
+            state.withLock { $0.streams.append(stream) }
+            state.broadcast()
+            exchange.respond(.stream(stream, headers: [("Content-Type", "text/plain")]))
         case "/deferred-refuse":
             exchange.deferHead()
             Thread.start(name: "defer") { exchange.respond(.json(status: 403, "{}")) }
@@ -47,6 +53,11 @@ final class TestHandler: HTTPHandler {
     /// Takes the oldest request that waits for its answer, once there is one.
     func takeWaiting() -> Exchange {
         state.wait { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }!
+    }
+
+    /// Takes the oldest stream, once there is one.
+    func takeStream() -> ResponseStream {
+        state.wait { $0.streams.isEmpty ? nil : $0.streams.removeFirst() }!
     }
 
     func waitForAborts(_ count: Int) -> Bool {

@@ -124,6 +124,19 @@ package final class RawClient {
         return Answer(status: status, headers: headers, body: body)
     }
 
+    /// Reads one chunk of a chunked body; empty at its end.
+    package func chunk() throws -> String {
+        guard let count = Int(try line(), radix: 16) else {
+            throw Failure(description: "not a chunk size")
+        }
+        while buffer.count < count + 2 {
+            guard try fill() else { throw Failure(description: "closed inside a chunk") }
+        }
+        let text = String(decoding: buffer[..<count], as: UTF8.self)
+        buffer.removeSubrange(..<(count + 2))
+        return text
+    }
+
     /// Reads up to the first empty line.
     package func head() throws -> String {
         var text = ""

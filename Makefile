@@ -5,12 +5,16 @@ BINARY = .build/release/tapline
 PREFIX ?= /usr/local
 SCALE_EVENTS ?= 30000000
 SCALE_DIR ?= .build/bench/scale
+ORACLE_EVENTS ?= 100000
+ORACLE_REPORTS ?= 50
+ORACLE_SEED ?= 1
+REPORT_DIR ?= .build/bench/report
 PEER_PYTHON = .build/bench/python
 SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test lint unit install clean packages test-packages
-.PHONY: bench bench-scale bench-compare bench-profile bench-packages
+.PHONY: build demo test test-oracle lint unit install clean packages test-packages
+.PHONY: bench bench-scale bench-report bench-compare bench-profile bench-packages
 
 build: packages
 	$(SWIFT_BUILD)
@@ -46,6 +50,10 @@ bench-scale: build bench-packages
 	python3 Benchmarks/scale.py --binary $(BINARY) --directory $(SCALE_DIR) --events $(SCALE_EVENTS) \
 		--write docs/benchmarks.md
 
+# Reports over 10 million events, each held against the aggregate over the events.
+bench-report: build bench-packages
+	python3 Benchmarks/report.py --binary $(BINARY) --directory $(REPORT_DIR) --write docs/benchmarks.md
+
 bench-compare: build bench-packages $(PEER_PYTHON)
 	python3 Benchmarks/compare.py --binary $(BINARY) --write docs/benchmarks.md
 
@@ -60,6 +68,11 @@ $(PEER_PYTHON): Benchmarks/peers/requirements.txt | bench-packages
 	python3 -m venv --clear $(PEER_PYTHON)
 	$(PEER_PYTHON)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
+
+# What `make unit` does with a few thousand events: all numbers of many reports, computed once more.
+test-oracle: test-packages
+	ORACLE_EVENTS=$(ORACLE_EVENTS) ORACLE_REPORTS=$(ORACLE_REPORTS) ORACLE_SEED=$(ORACLE_SEED) \
+		swift test --filter OracleTests
 
 install: build
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/tapline

@@ -13,6 +13,7 @@ _tapline() {
         "key list") path="key list" ;;
         "key revoke") path="key revoke" ;;
         " report") path="report" ;;
+        " compare") path="compare" ;;
         " send") path="send" ;;
         " check") path="check" ;;
         " demo") path="demo" ;;
@@ -50,14 +51,28 @@ _tapline() {
         "report --app") ;;
         "report --campaign") ;;
         "report --by") ;;
+        "report --journeys") words="auto always never" ;;
+        "report --conversion-window") ;;
         "report --as-of") ;;
+        "report --since") ;;
         "report --sort") ;;
         "report --top") ;;
-        "report --format") words="table json csv" ;;
+        "report --format") words="table json ndjson csv html" ;;
         "report --output") files=1 ;;
         "report --data-dir") directories=1 ;;
         "report --database") ;;
         "report --config") files=1 ;;
+        "compare --rate") ;;
+        "compare --from") ;;
+        "compare --to") ;;
+        "compare --tz") ;;
+        "compare --app") ;;
+        "compare --as-of") ;;
+        "compare --format") words="table json" ;;
+        "compare --output") files=1 ;;
+        "compare --data-dir") directories=1 ;;
+        "compare --database") ;;
+        "compare --config") files=1 ;;
         "send --url") ;;
         "send --key") ;;
         "send --batch") ;;
@@ -71,19 +86,20 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key report send check demo completion help --help --version" ;;
+            "") words="serve migrate key report compare send check demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
             "key create") words="--app --role --data-dir --database --config --help --version" ;;
             "key list") words="--app --format --data-dir --database --config --help --version" ;;
             "key revoke") words="--data-dir --database --config --help --version" ;;
-            "report") words="--from --to --tz --app --campaign --by --as-of --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
+            "report") words="--from --to --tz --app --campaign --by --by-activity --journeys --conversion-window --as-of --since --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
+            "compare") words="--rate --from --to --tz --app --as-of --include-test --format --output --data-dir --database --config --help --version" ;;
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
             "check") words="--format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key report send check demo completion help --help --version" ;;
+            "help") words="serve migrate key report compare send check demo completion help --help --version" ;;
             esac
             ;;
     esac

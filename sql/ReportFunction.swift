@@ -2,9 +2,10 @@ extension Schema {
     /// Where the units of a report come from.
     package enum UnitSource: Equatable, Sendable {
         /// All events: slow, and right for every batch and period.
-        case events
-        /// Cells, and for units that are special, if there are any, their events.
-        case cells(CellTable, withSpecial: Bool)
+        case events(EventScope)
+        /// Cells, and for units that are special, if there are any, their events; as they are, or as
+        /// they were when the batch of the report was the newest.
+        case cells(CellTable, withSpecial: Bool, isPast: Bool)
     }
 
     /// Which cells a report is made of: the fewer there are, the faster.
@@ -17,40 +18,106 @@ extension Schema {
         case dimension
     }
 
+    /// How all events make the units of a report.
+    package struct EventScope: Equatable, Sendable {
+        /// Whether events in the period count, and not units first seen there.
+        package var isByActivity = false
+        /// Whether a key of the rows is of an event, so that a unit may be in several rows.
+        package var isByEvent = false
+        /// Whether what devices did around their messages is looked at.
+        package var hasJourney = false
+
+        package init() {}
+
+        /// Whether units are cut into pieces.
+        var isCut: Bool { isByActivity || isByEvent || hasJourney }
+    }
+
     /// The statement of a report up to its CTE `result`, from `sql/report/`; the placeholders
-    /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>` and `<quarter>` are
-    /// left.
+    /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>`, `<quarter>`,
+    /// `<version flags>` and `<conversion window>` are left; of ``EventScope`` that are cut also
+    /// `<piece one>`, `<piece two>`, `<piece first>` and `<piece second>`.
     package static func reportResult(from source: UnitSource) -> String {
         switch source {
-        case .events: "WITH " + units(fromSpecial: false) + allUnits + report(.cells)
-        case .cells(let table, withSpecial: true):
-            "WITH " + units(fromSpecial: true) + units(from: table) + specialUnits + report(.cells)
-        case .cells(let table, withSpecial: false):
-            "WITH " + units(from: table) + plainUnits + report(.cells)
+        case .events(let scope):
+            "WITH " + units(fromSpecial: false, scope) + allUnits(scope)
+                + counts(hasJourney: scope.hasJourney)
+        case .cells(let table, withSpecial: true, let isPast):
+            "WITH " + units(fromSpecial: true, isPast: isPast) + units(from: table, isPast: isPast)
+                + specialUnits
+                + counts(hasJourney: false)
+        case .cells(let table, withSpecial: false, let isPast):
+            "WITH " + units(from: table, isPast: isPast) + plainUnits + counts(hasJourney: false)
         }
     }
 
-    private static let allUnits = """
-        unit AS (SELECT * FROM exact),
-        sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
+    /// Counts and rates.
+    private static func counts(hasJourney: Bool) -> String {
+        report(.cells)
+            .replacing("<sums>", with: report(.sums))
+            .replacing("<has journey>", with: "\(hasJourney)")
+            .replacing("<opening>", with: hasJourney ? opening : noOpening)
+    }
 
+    /// Limits of the time to open, in seconds, for which reports count the units that were opened.
+    package static let openLimits = [
+        1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 43_200,
+        86_400, 172_800, 345_600, 604_800,
+    ]
+
+    /// With a count for each of ``openLimits``, and one of all.
+    private static var opening: String {
+        let bounds = openLimits.map { "BETWEEN 0 AND \($0)" } + [">= 0"]
+        let counts = bounds.map { "count(*) FILTER (WHERE seconds \($0))" }
+        return report(.opening).replacing("<opened>", with: counts.joined(separator: ", "))
+    }
+
+    private static let noOpening = """
+        opening AS (
+            SELECT NULL::boolean AS is_total, NULL::text[] AS key, 0::bigint AS reversed,
+                NULL::float8 AS p50, NULL::float8 AS p90, NULL::float8 AS p99,
+                NULL::text AS opened
+            WHERE false
+        ), pressed AS (
+            SELECT NULL::boolean AS is_total, NULL::text[] AS key, NULL::text AS buttons WHERE false
+        )
         """
+
+    private static func allUnits(_ scope: EventScope) -> String {
+        (scope.isCut
+            ? report(.piece).replacing("<delivered>", with: delivered)
+            : "unit AS (SELECT \(unitColumns), 0 AS part FROM exact)")
+                + """
+                ,
+                sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
+
+                """
+    }
     private static let specialUnits = """
-        unit AS (SELECT * FROM exact UNION ALL SELECT * FROM plain),
-        sending AS (SELECT app FROM tapline.sending_app),
+        unit AS (SELECT \(unitColumns), 0 AS part FROM exact UNION ALL SELECT * FROM plain),
+        sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
 
         """
     private static let plainUnits = """
         unit AS (SELECT * FROM plain),
-        sending AS (SELECT app FROM tapline.sending_app),
+        sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
 
         """
+    private static let unitColumns = """
+        app, campaign_id, first, second, first_at, states, is_test, campaign_mismatch, sent_unknown,
+            failed_unknown, n, clicks, late
+        """
 
-    private static let ofSpecial =
-        "(SELECT * FROM special WHERE unit IN (SELECT unit FROM tapline.special_unit)) e"
+    /// The events of special units: what other sent events `special` has are not of them.
+    private static func ofSpecial(isPast: Bool) -> String {
+        "(SELECT * FROM special WHERE unit IN (SELECT unit FROM tapline.special_unit"
+            + (isPast ? " WHERE batch <= $1" : "") + ")) e"
+    }
 
     /// CTE `exact`, of all events or of those of special units, and a comma.
-    private static func units(fromSpecial: Bool) -> String {
+    private static func units(
+        fromSpecial: Bool, _ scope: EventScope = EventScope(), isPast: Bool = false
+    ) -> String {
         let siblings =
             fromSpecial
             ? report(.sibling)
@@ -60,9 +127,34 @@ extension Schema {
             WHERE s.type = 1 AND s.campaign_id IS NOT NULL
             """
         var parts = [
-            report(.source).replacing("<from>", with: fromSpecial ? ofSpecial : "tapline.event e"),
+            report(.source).replacing(
+                "<from>", with: fromSpecial ? ofSpecial(isPast: isPast) : "tapline.event e"),
             report(.exact).replacing("<sibling>", with: siblings),
         ]
+        let inPeriod = """
+            ($2::timestamptz IS NULL OR e.event_time >= $2::timestamptz)
+                AND ($3::timestamptz IS NULL OR e.event_time < $3::timestamptz)
+            """
+        var values = [
+            "in piece": scope.isByActivity ? inPeriod : "true",
+            "any time": scope.isByActivity ? "true" : "false",
+            "journey": scope.hasJourney
+                ? report(.journey).replacing("<delivered>", with: delivered) : "",
+            // What only single events say is wide, so it is left out where nobody asks.
+            "device time": scope.hasJourney
+                ? "CASE WHEN e.time_rule <> 2 THEN e.occurred_at END" : "NULL::timestamptz",
+            "category": scope.hasJourney ? "e.category_id" : "NULL::text",
+            "action": scope.hasJourney ? "e.action_id" : "NULL::text",
+            "journey states": scope.hasJourney ? " | coalesce(j.states, 0)" : "",
+            "journey join": scope.hasJourney ? " LEFT JOIN journey j ON j.unit = w.unit" : "",
+        ]
+        if !scope.isCut {
+            values["piece one"] = "NULL::text"
+            values["piece two"] = "NULL::text"
+        }
+        for (name, value) in values {
+            parts = parts.map { $0.replacing("<\(name)>", with: value) }
+        }
         if fromSpecial {
             parts.insert("special AS MATERIALIZED (SELECT * FROM tapline.special_events())", at: 0)
         }
@@ -70,20 +162,31 @@ extension Schema {
     }
 
     /// CTE `plain`, and a comma; placeholders are left where the table has what they stand for.
-    private static func units(from table: CellTable) -> String {
+    private static func units(from table: CellTable, isPast: Bool = false) -> String {
         // A condition on the quarter itself, which an index can answer.
-        func inPeriod(_ name: String, _ columns: String) -> String {
+        func inPeriod(_ name: String, _ columns: String, _ condition: String) -> String {
             """
             SELECT \(columns) FROM \(name)
             WHERE ($2::timestamptz IS NULL
                     OR quarter >= (extract(epoch FROM $2::timestamptz) / 900)::bigint)
                 AND ($3::timestamptz IS NULL
                     OR quarter < (extract(epoch FROM $3::timestamptz) / 900)::bigint)
+                AND \(condition)
             """
         }
+        let segment = segmentOfReport
         func withChanges(_ name: String, _ columns: String) -> String {
-            "(\(inPeriod(name, columns))\nUNION ALL\n"
-                + "\(inPeriod("tapline.cell_change", columns)))"
+            var parts = [
+                inPeriod(name, columns, isPast ? "segment < \(segment)" : "true"),
+                inPeriod(
+                    "tapline.cell_change", columns, isPast ? "batch <= $1" : "$1::bigint > -1"),
+            ]
+            if isPast {
+                parts.append(
+                    inPeriod(
+                        "tapline.cell_past", columns, "segment = \(segment) AND batch <= $1"))
+            }
+            return "(\(parts.joined(separator: "\nUNION ALL\n")))"
         }
         let columns = "quarter, states, units, clicks, late, app, campaign_id"
         var absent: [String] = []
@@ -109,33 +212,64 @@ extension Schema {
         return text + ",\n"
     }
 
-    /// The key of a day, of the session's time zone.
-    package static let dayKey = "to_char(first_at, 'YYYY-MM-DD')"
-    /// The key of an hour, of the session's time zone.
-    package static let hourKey = "to_char(first_at, 'YYYY-MM-DD\"T\"HH24:00TZH:TZM')"
+    /// The key of the day of a time, of the session's time zone.
+    package static func dayKey(_ time: String) -> String { "to_char(\(time), 'YYYY-MM-DD')" }
+    /// The key of the hour of a time, of the session's time zone.
+    package static func hourKey(_ time: String) -> String {
+        "to_char(\(time), 'YYYY-MM-DD\"T\"HH24:00TZH:TZM')"
+    }
+    /// The bits of ``tapline.event_states`` that say that a unit was delivered.
+    private static let delivered = "(15 << 3) | (3 << 8) | (1 << 12) | (1 << 20)"
 
-    /// Makes function `tapline.report` with the text of this version; harmless when repeated.
+    /// The segment that was open when the batch of the report was the newest.
+    private static let segmentOfReport = "(SELECT segment FROM tapline.batch WHERE batch = $1)"
+
+    /// A join to the first quarter of the day or hour that a quarter is in, as `k.first`: a key is made
+    /// for each quarter, and not for each cell.
+    ///
+    /// - Parameter key: Of a time `at`: ``dayKey(_:)`` or ``hourKey(_:)``.
+    package static func calendar(_ key: String) -> String {
+        """
+
+            JOIN (
+                SELECT quarter, min(quarter) OVER (PARTITION BY \(key)) AS first
+                FROM (
+                    SELECT quarter, to_timestamp(quarter * 900::float8) AS at
+                    FROM (SELECT quarter FROM tapline.cell_quarter
+                        UNION SELECT quarter FROM tapline.cell_change
+                        UNION SELECT quarter FROM tapline.cell_past
+                            WHERE segment = \(segmentOfReport)) q) t) k
+                ON k.quarter = e.quarter
+        """
+    }
+
+    /// Makes function `tapline.report`, and the views over it, with the text of this version; harmless
+    /// when repeated.
     package static var reportFunction: String {
+        let scope = EventScope()
         var text = report(.function)
-            .replacing("<units of events>", with: units(fromSpecial: false) + allUnits)
+            .replacing("<units of events>", with: units(fromSpecial: false) + allUnits(scope))
             .replacing("<special>", with: units(fromSpecial: true))
             .replacing("<units of special>", with: specialUnits)
             .replacing("<units of cells>", with: plainUnits)
-            .replacing("<counts>", with: report(.cells) + functionSelection)
+            .replacing("<counts>", with: counts(hasJourney: false) + functionSelection)
         for table in CellTable.allCases {
             text.replace("<cells by \(table.rawValue)>", with: units(from: table))
         }
         let first = "CASE $8 " + columns.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
-        let one = "CASE $8 WHEN 'day' THEN \(dayKey) WHEN 'hour' THEN \(hourKey) ELSE first END"
+        let one =
+            "CASE $8 WHEN 'day' THEN \(dayKey("first_at")) "
+            + "WHEN 'hour' THEN \(hourKey("first_at")) ELSE first END"
         for (name, value) in [
             "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
             "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",
             "cell campaign": "CASE WHEN $9 THEN e.campaign_id END",
+            "version flags": "", "calendar": "",
             "quarter": "CASE WHEN $8 IN ('day', 'hour') THEN e.quarter END",
         ] {
             text.replace("<\(name)>", with: value)
         }
-        return text
+        return text + ";\n" + report(.views)
     }
 
     private static let columns = [
@@ -144,7 +278,7 @@ extension Schema {
 
     private static let functionSelection = """
 
-        SELECT is_total, app, campaign_id, one, flags, sent::bigint, failed::bigint,
+        SELECT is_total, app, campaign_id, one, flag_names, sent::bigint, failed::bigint,
             accepted::bigint, observed::bigint, delivered::bigint, implied::bigint,
             clicked::bigint, clicks_total::bigint, actions::bigint, dismissed::bigint,
             inbox_opened::bigint, engaged::bigint, test_excluded::bigint, late::bigint,

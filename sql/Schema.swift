@@ -16,6 +16,7 @@ package enum Schema {
         Migration(version: 2, name: "units", sql: text(PackageResources._002_units_sql)),
         Migration(version: 3, name: "cells", sql: text(PackageResources._003_cells_sql)),
         Migration(version: 4, name: "news", sql: text(PackageResources._004_news_sql)),
+        Migration(version: 5, name: "reports", sql: text(PackageResources._005_reports_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
@@ -28,10 +29,20 @@ package enum Schema {
         case sibling
         /// Units in cells.
         case plain
+        /// What devices did around their messages.
+        case journey
+        /// Units by what is of an event.
+        case piece
         /// Counts and rates of units.
         case cells
+        /// The sums of ``cells``.
+        case sums
+        /// Time to open, and buttons.
+        case opening
         /// The function around it, made by migrations.
         case function
+        /// The views over that.
+        case views
     }
 
     /// The text of `sql/report/`.
@@ -41,8 +52,13 @@ package enum Schema {
         case .exact: text(PackageResources.exact_sql)
         case .sibling: text(PackageResources.sibling_sql)
         case .plain: text(PackageResources.plain_sql)
+        case .journey: text(PackageResources.journey_sql)
+        case .piece: text(PackageResources.piece_sql)
         case .cells: text(PackageResources.cells_sql)
+        case .sums: text(PackageResources.sums_sql)
+        case .opening: text(PackageResources.opening_sql)
         case .function: text(PackageResources.function_sql)
+        case .views: text(PackageResources.views_sql)
         }
     }
 

@@ -50,18 +50,20 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     package static let click: UInt32 = 1 << 20
     package static let test: UInt32 = 1 << 21
     package static let silent: UInt32 = 1 << 22
+    /// A receipt that is also reported on a tap: on iOS, sent as `push_receive`.
+    package static let ambiguousReceipt: UInt32 = 1 << 19
     /// The types 10 to 13.
     package static let inboxStates: UInt32 = 15 << 10
 
     /// Reads a row and checks all its lengths.
     ///
     /// - Parameters:
-    ///   - row: As ``EventRow`` is, or its columns up to ``EventColumn/silent``.
+    ///   - row: As ``EventRow`` is, or its columns up to ``EventColumn/typeRaw``.
     ///   - columns: How many it has.
     /// - Returns: Nil if it is no such row.
     package init?(row: RawSpan, columns: Int = EventColumn.count) {
         let count = row.byteCount
-        guard count >= 82, columns > EventColumn.silent.rawValue, columns <= EventColumn.count
+        guard count >= 82, columns > EventColumn.typeRaw.rawValue, columns <= EventColumn.count
         else { return nil }
         // The bytes of each column whose width is fixed; 0 for the others.
         let widths: InlineArray<33, UInt8> = [
@@ -122,6 +124,12 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
         if type == .clicked || type == .action && isTrue(.opensApp) { states |= Self.click }
         if isTrue(.isTest) { states |= Self.test }
         if isTrue(.silent) { states |= Self.silent }
+        if type == .received, has(.typeRaw), has(.platform),
+            row.text(at: Int(start(.platform)), is: "ios"),
+            row.text(at: Int(start(.typeRaw)), is: "push_receive")
+        {
+            states |= Self.ambiguousReceipt
+        }
         self.states = states
     }
 
@@ -151,14 +159,14 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     }
 
     /// How many columns ``selection`` has.
-    package static let columns = EventColumn.silent.rawValue + 1
+    package static let columns = EventColumn.typeRaw.rawValue + 1
 
     /// A SELECT list whose rows have the places of ``EventColumn``; what is not read here is null.
     package static let selection: String = {
         let read: Set<EventColumn> = [
             .key, .unit, .eventTime, .receivedAt, .type, .timeRule, .propertiesHash, .app,
             .campaignID, .inboxUnit, .platform, .appVersion, .osVersion, .locale, .country,
-            .provider, .opensApp, .isTest, .silent,
+            .provider, .opensApp, .isTest, .silent, .typeRaw,
         ]
         return EventColumn.allCases.prefix(columns)
             .map { read.contains($0) ? "e.\($0.name)" : "NULL" }.joined(separator: ", ")
@@ -166,6 +174,17 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
 }
 
 extension RawSpan {
+    /// Whether the field at `start`, with its length, is `word` in any case; `word` is in lower case.
+    fileprivate func text(at start: Int, is word: StaticString) -> Bool {
+        let count = word.utf8CodeUnitCount
+        guard halfWord(at: start).byteSwapped == UInt32(count) else { return false }
+        return (0..<count).allSatisfy { index in
+            let byte = self.byte(at: start &+ 4 &+ index)
+            let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+            return unsafe (isUpper ? byte | 32 : byte) == word.utf8Start[index]
+        }
+    }
+
     /// Eight bytes, most significant first.
     @inline(__always)
     fileprivate func big(at index: Int) -> UInt64 { word(at: index).byteSwapped }

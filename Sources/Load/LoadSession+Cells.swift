@@ -8,7 +8,7 @@ extension LoadSession {
         _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
     ) throws(LoadError) {
         try writeSpecials(&fold, &open, turn)
-        try writeCells(fold, open)
+        try writeCells(fold, open, turn)
         if let news = fold.news, news.count > 0 {
             _ = try connection.statement(
                 "INSERT INTO tapline.batch_news (batch, events) VALUES ($1, $2)",
@@ -17,20 +17,21 @@ extension LoadSession {
         if !fold.senders.isEmpty {
             _ = try connection.statement(
                 """
-                INSERT INTO tapline.sending_app SELECT DISTINCT unnest($1::text[])
-                ON CONFLICT DO NOTHING
+                INSERT INTO tapline.sending_app (app, batch)
+                SELECT DISTINCT unnest($1::text[]), \(turn.batch) ON CONFLICT DO NOTHING
                 """, [.textArray(fold.senders.map { String(decoding: $0, as: UTF8.self) })])
         }
     }
 
     private func writeCells(
-        _ fold: borrowing Fold, _ open: borrowing OpenSegment
+        _ fold: borrowing Fold, _ open: borrowing OpenSegment, _ turn: Turn
     ) throws(LoadError) {
         var slots: [Int] = []
         fold.changes.forEachSlot { slot in
             if !fold.changes[slot].isZero { slots.append(slot) }
         }
         guard !slots.isEmpty else { return }
+        let batch = [0, 0, 0, 8] + turn.batch.bigEndianBytes
         do throws(PostgresError) {
             try connection.copyIn(
                 "COPY tapline.cell_change FROM STDIN (FORMAT binary)"
@@ -38,8 +39,8 @@ extension LoadSession {
                 try writer.writeBinaryHeader()
                 for slot in slots {
                     let (cell, sums) = (fold.changes.key(at: slot), fold.changes[slot])
-                    var row: [UInt8] = [0, 14]
-                    row.reserveCapacity(160)
+                    var row: [UInt8] = [0, 15]
+                    row.reserveCapacity(176)
                     for value in [
                         Int32(open.number), cell.quarter, Int32(bitPattern: cell.states),
                         sums.units, sums.clicks, sums.late,
@@ -49,6 +50,7 @@ extension LoadSession {
                     }
                     row += open.campaignFields(cell.campaign)
                     row += open.profileFields(cell.profile)
+                    row += batch
                     try writer.write(row)
                 }
                 try writer.writeBinaryTrailer()

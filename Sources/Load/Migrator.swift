@@ -1,3 +1,4 @@
+import Event
 import Platform
 import Postgres
 import Schema
@@ -66,16 +67,20 @@ package enum Migrator {
         return Outcome(applied: applied, version: version)
     }
 
-    /// Makes `tapline.report` anew where its text is of another version of the program.
+    /// Makes `tapline.report` and the views over it anew where their text is of another version of the
+    /// program.
     private static func makeReportFunction(
         _ connection: borrowing PostgresConnection
     ) throws(LoadError) {
         let definition = Schema.reportFunction
+        let comment =
+            "Views for BI tools (docs/reports.md); text \(Hex.encode(sha256(Array(definition.utf8))))"
         let present = try connection.statement(
-            "SELECT prosrc FROM pg_proc WHERE oid = to_regproc('tapline.report')")
-        if present.rows == 1, let body = present.string(0, 0), definition.contains(body) { return }
+            "SELECT obj_description(to_regnamespace('reporting'), 'pg_namespace')")
+        if present.string(0, 0) == comment { return }
         do throws(LoadError) {
-            _ = try connection.statement("BEGIN;\n\(definition);\nCOMMIT")
+            _ = try connection.statement(
+                "BEGIN;\n\(definition);\nCOMMENT ON SCHEMA reporting IS '\(comment)';\nCOMMIT")
         } catch {
             _ = try? connection.execute("ROLLBACK")
             throw error

@@ -30,7 +30,7 @@ extension CommandSpec {
             "Try it: \"tapline demo\" runs all of it on sample data and prints a report.",
         ],
         commands: [
-            serve, migrate, key, report, send, check, demo, completion, help,
+            serve, migrate, key, report, compare, send, check, demo, completion, help,
         ])
 
     private static let serve = CommandSpec(
@@ -100,19 +100,54 @@ extension CommandSpec {
             .value(
                 "by", "DIMENSION[,DIMENSION]",
                 "rows: one or two of campaign, day, hour, platform, app_version, os_version, "
-                    + "locale, country, provider",
+                    + "locale, country, provider, category, action, push_group, topic, type",
                 default: "campaign"),
+            .flag("by-activity", "count events in the period, not messages first seen in it"),
+            .value(
+                "journeys", "WHEN", .choice(["auto", "always", "never"]),
+                "influenced, converted and time to open, for which all events are read: auto where "
+                    + "there are few", default: "auto"),
+            .value(
+                "conversion-window", "TIME", "how long after a click a conversion is its",
+                default: "24h"),
             .value("as-of", "TIME", "what was known at that time"),
+            .value(
+                "since", "TIME",
+                "only what has changed since the report with this as_of, and how late it came"),
             .flag("include-test", "count test devices too"),
             .value("sort", "NAME", "sort by a count, a rate or a dimension"),
             .value("top", "N", .number(1...1_000_000), "at most so many rows"),
-            format(["table", "json", "csv"]),
+            format(["table", "json", "ndjson", "csv", "html"]),
             .value("output", "FILE", .file, "write here instead of stdout"),
         ] + store,
         examples: [
             "tapline report --from 7d",
             "tapline report --by campaign,platform --format csv --output report.csv",
+            "tapline report --from 30d --format html --output report.html",
         ])
+
+    private static let compare = CommandSpec(
+        "compare", "two or more campaigns: is the difference real?",
+        details: [
+            "Compares a rate of each two campaigns: the difference with its interval, how likely it "
+                + "is chance, and how many more units would show it. The base is units, messages "
+                + "on devices."
+        ],
+        options: [
+            .value(
+                "rate", "NAME",
+                "which rate; ctr_delivered, or ctr_accepted where receipts are biased"),
+            .value("from", "TIME", "messages first seen at or after this time"),
+            .value("to", "TIME", "messages first seen before this time"),
+            .value("tz", "ZONE", "IANA time zone of dates", default: "UTC"),
+            .value("app", "APP", "only this app"),
+            .value("as-of", "TIME", "what was known at that time"),
+            .flag("include-test", "count test devices too"),
+            format(["table", "json"]),
+            .value("output", "FILE", .file, "write here instead of stdout"),
+        ] + store,
+        operand: OperandSpec("CAMPAIGN", .text, count: 2...26, "campaign ids to compare"),
+        examples: ["tapline compare spring-sale summer-sale --from 30d"])
 
     private static let send = CommandSpec(
         "send", "send NDJSON files, with retries and a progress bar",

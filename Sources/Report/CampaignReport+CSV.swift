@@ -8,7 +8,7 @@ extension CampaignReport {
             names += [rate, rate + "_low", rate + "_high"]
             names += [rate + "_numerator", rate + "_denominator"]
         }
-        names.append("flags")
+        names += ["time_to_open_p50", "time_to_open_p90", "time_to_open_p99", "flags"]
         let lines = [names] + rows.map(fields)
         return lines.map { $0.map(field).joined(separator: ",") + "\n" }.joined()
     }
@@ -20,6 +20,8 @@ extension CampaignReport {
             fields += [text(rate.value), text(rate.low), text(rate.high)]
             fields += [text(rate.numerator), text(rate.denominator)]
         }
+        let open = row.timeToOpen
+        fields += [text(open?.p50), text(open?.p90), text(open?.p99)]
         fields.append(row.flags.joined(separator: " "))
         return fields
     }

@@ -1,3 +1,4 @@
+import Platform
 import Postgres
 import Schema
 
@@ -11,39 +12,70 @@ extension CampaignReport {
     package static func load(
         _ options: ReportOptions, on connection: borrowing PostgresConnection
     ) throws(ReportError) -> CampaignReport {
+        try inSnapshot(of: connection) { connection throws(ReportError) in
+            try ReportReader(options: options).read(connection)
+        }
+    }
+
+    /// Runs `body`, which reads as many reports as it likes with ``ReportReader``, in one snapshot of
+    /// the database: they agree with each other.
+    ///
+    /// - Parameter connection: As for ``load(_:on:)``.
+    /// - Throws: What `body` throws, or ``ReportError/database(_:)``.
+    static func inSnapshot<Result>(
+        of connection: borrowing PostgresConnection,
+        _ body: (borrowing PostgresConnection) throws(ReportError) -> Result
+    ) throws(ReportError) -> Result {
         do throws(PostgresError) {
             try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         } catch {
             throw .database(error)
         }
         do throws(ReportError) {
-            let report = try ReportReader(options: options).read(connection)
+            let result = try body(connection)
             _ = try? connection.execute("COMMIT")
-            return report
+            return result
         } catch {
             _ = try? connection.execute("ROLLBACK")
             throw error
         }
     }
+
+    /// What the counts of a report hang on beside its options, without counting: ``stamp`` of the
+    /// report that ``load(_:on:)`` would give.
+    package static func stamp(
+        of options: ReportOptions, on connection: borrowing PostgresConnection
+    ) throws(ReportError) -> String {
+        do throws(PostgresError) {
+            try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        } catch {
+            throw .database(error)
+        }
+        defer { _ = try? connection.execute("ROLLBACK") }
+        return try ReportReader(options: options).stamp(connection)
+    }
 }
 
 /// Reads one report within a transaction.
-private struct ReportReader {
+struct ReportReader {
     let options: ReportOptions
 
     /// What the report is of, as the database answered.
-    struct Frame {
+    private struct Frame {
         let batch: Int64
         let isNewest: Bool
         let source: Schema.UnitSource
+        let hasJourneys: Bool
         let from: Int64?
         let to: Int64?
         let asOf: String
         let dataThrough: String
         let fromText: String?
         let toText: String?
+        let stamp: String
     }
 
+    /// Reads the report; blocks.
     func read(_ connection: borrowing PostgresConnection) throws(ReportError) -> CampaignReport {
         try setUp(connection)
         let frame = try frame(connection)
@@ -53,8 +85,14 @@ private struct ReportReader {
         return CampaignReport(
             asOf: frame.asOf, dataThrough: frame.dataThrough, from: frame.fromText,
             to: frame.toText, timeZone: options.timeZone, by: options.by,
+            isByActivity: options.isByActivity, hasJourneys: frame.hasJourneys,
             includesTest: options.includesTest, isHistoric: !frame.isNewest, totals: totals,
-            rows: rows)
+            rows: rows, stamp: frame.stamp)
+    }
+
+    func stamp(_ connection: borrowing PostgresConnection) throws(ReportError) -> String {
+        try setUp(connection)
+        return try frame(connection).stamp
     }
 
     private func setUp(_ connection: borrowing PostgresConnection) throws(ReportError) {
@@ -92,10 +130,20 @@ private struct ReportReader {
                     SELECT FROM (VALUES (extract(epoch FROM period_from)),
                         (extract(epoch FROM period_to)), (extract(timezone FROM now()))) t(seconds)
                     WHERE seconds % 900 <> 0)
-                    AND NOT EXISTS (SELECT FROM tapline.test_device WHERE NOT applied),
-                EXISTS (SELECT FROM tapline.special_unit)
+                    AND NOT EXISTS (SELECT FROM tapline.test_device WHERE NOT applied)
+                    AND (f.batch = newest OR f.batch >= cells_since AND NOT EXISTS (
+                        SELECT FROM tapline.special_unit s WHERE s.batch > f.batch
+                            AND tapline.unit_device(s.unit) IN (
+                                SELECT tapline.hash64(app, device_id) FROM tapline.test_device))),
+                EXISTS (SELECT FROM tapline.special_unit s
+                    WHERE f.batch = newest OR s.batch <= f.batch),
+                (SELECT coalesce(sum(rows), 0) FROM tapline.segment WHERE state <> 'open') + segment_rows
+                    <= \(ReportJourneys.fewEvents),
+                concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
+                    SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
+                    FROM tapline.test_device))
             FROM (
-                SELECT t.batch AS newest, least(a.as_of, t.stored_at) AS as_of,
+                SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
                     a.period_from, a.period_to,
                     CASE WHEN a.as_of < t.stored_at THEN a.as_of
                         ELSE coalesce(\(dataThrough ?? "NULL"), t.stored_at) END AS data_through,
@@ -112,16 +160,28 @@ private struct ReportReader {
             let asOf = answer.string(0, 2), let dataThrough = answer.string(0, 3),
             let doCellsKnow = answer.bool(0, 8), let hasSpecial = answer.bool(0, 9)
         else { throw .unexpectedAnswer("the database has no turn row") }
-        // Cells know of quarters of an hour, and of test devices once these are applied.
+        let isSmall = answer.bool(0, 10) ?? true
+        let hasJourneys = options.journeys == .always || options.journeys == .auto && isSmall
+        // Cells know of quarters of an hour, of test devices once these are applied, and of the past
+        // since they were made, where no device has been marked since.
+        let canUseCells =
+            doCellsKnow && !options.isFromEvents && !hasJourneys
+            && !options.isByActivity && options.by.allSatisfy(\.isInCells)
+        var scope = Schema.EventScope()
+        scope.isByActivity = options.isByActivity
+        scope.isByEvent = options.by.contains(where: \.isOfEvents)
+        scope.hasJourney = hasJourneys
         let source: Schema.UnitSource =
-            isNewest && doCellsKnow && !options.isFromEvents
-            ? .cells(cellTable, withSpecial: hasSpecial) : .events
+            canUseCells
+            ? .cells(cellTable(isPast: !isNewest), withSpecial: hasSpecial, isPast: !isNewest)
+            : .events(scope)
         return Frame(
-            batch: batch, isNewest: isNewest, source: source,
+            batch: batch, isNewest: isNewest, source: source, hasJourneys: hasJourneys,
             from: answer.timestamp(0, 4), to: answer.timestamp(0, 5),
             asOf: shortened(asOf), dataThrough: shortened(dataThrough),
-            fromText: answer.string(0, 6).map(shortened), toText: answer.string(0, 7).map(shortened)
-        )
+            fromText: answer.string(0, 6).map(shortened),
+            toText: answer.string(0, 7).map(shortened),
+            stamp: answer.string(0, 11) ?? "")
     }
 
     /// `Z` for UTC, and no fraction of zeros.
@@ -150,14 +210,20 @@ private struct ReportReader {
     }
 
     /// The smallest cells that know what is asked for.
-    private var cellTable: Schema.CellTable {
+    private func cellTable(isPast: Bool) -> Schema.CellTable {
         let others = options.by.filter { $0 != .campaign }
         if others.contains(where: { !$0.isTime }) { return .dimension }
-        return others.isEmpty && options.from == nil && options.to == nil ? .campaign : .quarter
+        let isOfAllTime = others.isEmpty && options.from == nil && options.to == nil
+        return isOfAllTime && !isPast ? .campaign : .quarter
+    }
+
+    /// The first column after the rates.
+    private var afterRates: Int {
+        ReportStatement.firstCount + ReportCount.allCases.count + 5 * ReportRate.allCases.count
     }
 
     private func row(_ answer: borrowing PostgresResult, _ index: Int) -> ReportRow {
-        let firstRate = 6 + ReportCount.allCases.count
+        let firstRate = ReportStatement.firstCount + ReportCount.allCases.count
         var rates: [RateValue] = []
         for start in stride(
             from: firstRate, to: firstRate + 5 * ReportRate.allCases.count, by: 5)
@@ -170,15 +236,46 @@ private struct ReportReader {
                     high: answer.double(index, start + 4)))
         }
         var counts: [Int64?] = []
-        for column in 6..<firstRate { counts.append(answer.int64(index, column)) }
+        for column in ReportStatement.firstCount..<firstRate {
+            counts.append(answer.int64(index, column))
+        }
         let places = options.by.filter { $0 != .campaign }.count
         return ReportRow(
             app: answer.string(index, 1), campaign: answer.string(index, 2),
             dimensions: [answer.string(index, 3), answer.string(index, 4)].prefix(places).map {
                 $0
             },
-            counts: counts, rates: rates,
-            flags: (answer.string(index, 5) ?? "").split(separator: " ").map(String.init))
+            counts: counts, rates: rates, timeToOpen: timeToOpen(answer, index),
+            actionShares: actionShares(answer, index),
+            flags: (answer.string(index, 5) ?? "").split(separator: " ").map(String.init),
+            opened: answer.string(index, afterRates + 1).map {
+                $0.split(separator: " ").compactMap { Int64($0) }
+            })
+    }
+
+    /// Reads `category:action:units` of `sql/report/opening.sql`, and whether there was a look at all.
+    private func actionShares(
+        _ answer: borrowing PostgresResult, _ index: Int
+    ) -> [ActionShare]? {
+        guard let pressed = answer.int64(index, afterRates) else { return nil }
+        return (answer.string(index, 9) ?? "").split(separator: " ").compactMap { button in
+            let parts = button.split(separator: ":")
+            guard parts.count == 3, let units = Int64(parts[2]) else { return nil }
+            return ActionShare(
+                category: text(hex: parts[0]), action: text(hex: parts[1]),
+                share: Statistics.rate(units, of: pressed))
+        }
+    }
+
+    private func text(hex: Substring) -> String? {
+        Hex.decode(hex).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private func timeToOpen(_ answer: borrowing PostgresResult, _ index: Int) -> TimeToOpen? {
+        guard let p50 = answer.double(index, 6), let p90 = answer.double(index, 7),
+            let p99 = answer.double(index, 8)
+        else { return nil }
+        return TimeToOpen(p50: p50, p90: p90, p99: p99)
     }
 
     private func ask(

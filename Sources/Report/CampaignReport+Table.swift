@@ -3,41 +3,52 @@ extension CampaignReport {
     private static let columns = 80
 
     /// The report for people: what it is of, counts, rates, and what is suspect in them.
-    func table() -> String {
+    ///
+    /// - Parameter style: Puts a text in a colour, by its terminal code.
+    func table(style: (String, Int) -> String = { text, _ in text }) -> String {
         var lines = heading()
         let keyed = rows.isEmpty ? [] : rows.map(labels) + [["totals"]]
         let all = rows.isEmpty ? [] : rows + [totals]
         if rows.isEmpty {
             lines += ["", "no messages in this period"]
         } else {
-            lines += [""] + block(keyed, Self.countColumns, all.map(countCells))
-            lines += [""] + block(keyed, Self.rateColumns, all.map(rateCells))
-            lines += notes(all, keyed)
+            let highest = all.compactMap { $0[.ctrDelivered].value }.max() ?? 0
+            let bars = all.map { row in
+                highest > 0 ? (row[.ctrDelivered].value ?? 0) / highest : 0
+            }
+            lines += [""] + block(keyed, Self.countColumns, all.map(countCells), bars, style)
+            lines += [""] + block(keyed, Self.rateColumns, all.map(rateCells), nil, style)
+            lines += notes(all, keyed, style)
         }
         return lines.map { $0 + "\n" }.joined()
     }
 
     private func heading() -> [String] {
-        let period =
-            switch (from, to) {
-            case (nil, nil): "everything"
-            case (let from?, nil): "from \(from)"
-            case (nil, let to?): "before \(to)"
-            case (let from?, let to?): "\(from) to before \(to)"
-            }
-        return [
-            "as_of         \(asOf)\(isHistoric ? ", test devices as marked today" : "")",
-            "data_through  \(dataThrough)",
-            "period        \(period)",
-            "tz            \(timeZone)",
-            "cohort        messages first seen in the period, with all that came of them",
-            "test units    \(includesTest ? "counted" : "\(count(totals[.testExcluded])) left out")",
-            "late events   \(count(totals[.late])), received more than 24 h after they happened",
-            "formulas      ctr_delivered = clicked / delivered",
-            "              ctr_sent = clicked of sent / sent",
-            "              engagement = engaged / delivered",
-            "brackets      Wilson's 95 % interval"
+        facts.map { spread($0.name) + $0.text } + [
+            spread("formulas") + "ctr_delivered = \(ReportRate.ctrDelivered.formula)",
+            spread("") + "ctr_sent = \(ReportRate.ctrSent.formula)",
+            spread("") + "engagement = \(ReportRate.engagementRate.formula)",
+            spread("brackets") + "Wilson's 95 % interval"
                 + (hasIntervals ? "" : ": no room here, see --format json or csv"),
+        ] + clicksOverTime
+    }
+
+    /// A name of the heading, as wide as all of them.
+    private func spread(_ name: String) -> String { name + spaces(14 - name.count) }
+
+    /// Clicks of the days or hours that the rows are of, as one line.
+    private var clicksOverTime: [String] {
+        guard by.first(where: { $0 != .campaign })?.isTime == true else { return [] }
+        let plot = TimePlot(self)
+        guard let first = plot.points.first?.slot, let last = plot.points.last?.slot,
+            plot.slots > 1
+        else { return [] }
+        // Some slots in one where there are many.
+        let width = (plot.slots + 59) / 60
+        var sums = [Int64](repeating: 0, count: (plot.slots + width - 1) / width)
+        for point in plot.points { sums[(point.slot.index - first.index) / width] += point.clicked }
+        return [
+            spread("clicked") + sparkline(sums), spread("") + "\(first.key) to \(last.key)",
         ]
     }
 
@@ -72,56 +83,32 @@ extension CampaignReport {
 
     /// Percent with one digit after the point, or two.
     private func percent(_ value: Double, isLong: Bool) -> String {
-        let scale = isLong ? 100 : 10
-        let scaled = Int((value * 100 * Double(scale)).rounded())
-        let fraction = String(scaled % scale)
-        return "\(scaled / scale)." + (isLong && fraction.count < 2 ? "0" : "") + fraction
+        decimal(value * 100, digits: isLong ? 2 : 1)
     }
 
     // Labels.
 
-    /// Names the app only where there are several.
-    private var hasApps: Bool { Set(rows.map(\.app)).count > 1 }
-
-    private func labels(_ row: ReportRow) -> [String] {
-        var others = row.dimensions.makeIterator()
-        let values = by.map { $0 == .campaign ? row.campaign : others.next() ?? nil }
-        return ((hasApps ? [row.app] : []) + values).map { printable($0 ?? "(unknown)") }
-    }
-
     /// Three columns of labels leave no room for intervals.
     private var hasIntervals: Bool { labelNames.count < 3 }
 
-    private var labelNames: [String] { (hasApps ? ["app"] : []) + by.map(\.rawValue) }
-
-    /// The text without what would move a terminal's cursor.
-    private func printable(_ text: String) -> String {
-        var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            let isControl = scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
-            result.append(isControl ? "\u{FFFD}" : scalar)
-        }
-        return String(result)
-    }
-
-    /// The text in at most `width` characters, its middle left out.
-    private func elided(_ text: String, to width: Int) -> String {
-        guard text.count > width else { return text }
-        let head = width / 2
-        return text.prefix(head) + "…" + text.suffix(width - head - 1)
-    }
-
     // Layout.
 
-    /// Lines of one table: labels to the left, numbers to the right, in `columns` if they fit.
+    /// The least and the most characters of a bar.
+    private static let barWidths = 5...12
+
+    /// Lines of one table: labels to the left, numbers to the right, in `columns` if they fit; then
+    /// bars of `shares`, where there is room.
     private func block(
-        _ labels: [[String]], _ heads: [[String]], _ cells: [[String]]
+        _ labels: [[String]], _ heads: [[String]], _ cells: [[String]], _ shares: [Double]?,
+        _ style: (String, Int) -> String
     ) -> [String] {
         let widths = heads.indices.map { column in
             (heads[column] + cells.map { $0[column] }).map(\.count).max() ?? 0
         }
         let room = Self.columns - widths.reduce(0) { $0 + $1 + 2 }
         let labelWidths = labelWidths(labels, room: room)
+        let left = room - labelWidths.reduce(-2) { $0 + $1 + 2 } - 2
+        let bar = min(left, Self.barWidths.upperBound)
 
         func line(_ labels: [String], _ cells: [String]) -> String {
             let left = labelWidths.indices.map { index in
@@ -129,13 +116,33 @@ extension CampaignReport {
                 return text + spaces(labelWidths[index] - text.count)
             }
             let right = zip(cells, widths).map { spaces($1 - $0.count) + $0 }
-            let whole = (left + right).joined(separator: "  ")
-            return String(whole.reversed().drop { $0 == " " }.reversed())
+            return (left + right).joined(separator: "  ")
         }
+        let hasBars = shares != nil && bar >= Self.barWidths.lowerBound
         let headLines = heads.first?.count ?? 0
         return (0..<headLines).map { index in
-            line(index == headLines - 1 ? labelNames : [], heads.map { $0[index] })
-        } + zip(labels, cells).map(line)
+            let isLast = index == headLines - 1
+            let text = line(isLast ? labelNames : [], heads.map { $0[index] })
+            return style(trimmed(text + (hasBars && isLast ? "  ctr" : "")), 1)
+        }
+            + labels.indices.map { index in
+                let isTotal = index == labels.count - 1
+                let text = line(labels[index], cells[index])
+                let whole = isTotal ? style(trimmed(text), 1) : trimmed(text)
+                guard hasBars, let share = shares?[index], share > 0 else { return whole }
+                return (isTotal ? style(text, 1) : text) + "  " + style(self.bar(share, bar), 36)
+            }
+    }
+
+    private func trimmed(_ text: String) -> String {
+        String(text.reversed().drop { $0 == " " }.reversed())
+    }
+
+    /// A share of a bar of so many characters, in eighths; never nothing.
+    private func bar(_ share: Double, _ width: Int) -> String {
+        let eighths = max(Int((share * Double(width * 8)).rounded()), 1)
+        let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
+        return String(repeating: "█", count: eighths / 8) + rest
     }
 
     /// Takes from the widest label column until all fit, but leaves each 6 characters.
@@ -156,12 +163,19 @@ extension CampaignReport {
 
     // Notes.
 
-    private func notes(_ rows: [ReportRow], _ labels: [[String]]) -> [String] {
+    private func notes(
+        _ rows: [ReportRow], _ labels: [[String]], _ style: (String, Int) -> String
+    ) -> [String] {
         var lines: [String] = []
         for (row, label) in zip(rows, labels) where !row.flags.isEmpty {
             let names = row.flags.joined(separator: ", ")
             let room = max(Self.columns - names.count - 8, 8)
-            lines.append("flag  \(elided(label.joined(separator: " "), to: room)): \(names)")
+            let name = elided(label.joined(separator: " "), to: room)
+            lines.append(style("flag", 33) + "  \(name): \(names)")
+        }
+        let seen = Set(rows.flatMap(\.flags))
+        for flag in ReportFlag.allCases where seen.contains(flag.rawValue) {
+            lines += wrapped("\(flag.rawValue): \(flag.meaning) \(flag.advice)")
         }
         return lines.isEmpty ? [] : [""] + lines
     }

@@ -4,11 +4,12 @@ package enum ReportCount: String, CaseIterable, Sendable {
     case clicksTotal = "clicks_total"
     case actions, dismissed
     case inboxOpened = "inbox_opened"
-    case engaged
+    case engaged, influenced, converted
     case testExcluded = "test_excluded"
     case late
     case clicksWithoutSend = "clicks_without_send"
     case failedButClicked = "failed_but_clicked"
+    case clicksBeforeReceipts = "clicks_before_receipts"
 }
 
 /// A rate of a row; the names and their meaning are those of docs/reports.md.
@@ -19,6 +20,22 @@ package enum ReportRate: String, CaseIterable, Sendable {
     case ctrAccepted = "ctr_accepted"
     case engagementRate = "engagement_rate"
     case dismissRate = "dismiss_rate"
+    case influencedRate = "influenced_rate"
+    case conversionRate = "conversion_rate"
+
+    /// Of what, in words.
+    package var formula: String {
+        switch self {
+        case .deliveryRate: "delivered of sent / sent"
+        case .ctrDelivered: "clicked / delivered"
+        case .ctrSent: "clicked of sent / sent"
+        case .ctrAccepted: "clicked of accepted / accepted"
+        case .engagementRate: "engaged / delivered"
+        case .dismissRate: "dismissed, not clicked / delivered"
+        case .influencedRate: "influenced / delivered"
+        case .conversionRate: "converted / delivered"
+        }
+    }
 }
 
 /// A part of a whole, with its Wilson 95 % interval.
@@ -35,6 +52,23 @@ package struct RateValue: Equatable, Sendable {
     package let high: Double?
 }
 
+/// Seconds from the first receipt of a message to its first click, over the units that have both in
+/// that order: percentiles with linear interpolation.
+package struct TimeToOpen: Equatable, Sendable {
+    package let p50: Double
+    package let p90: Double
+    package let p99: Double
+}
+
+/// A button of interactive notifications, and the share of the units with an action that pressed it.
+package struct ActionShare: Equatable, Sendable {
+    /// Nil where the events name none.
+    package let category: String?
+    /// Nil where the events name none.
+    package let action: String?
+    package let share: RateValue
+}
+
 /// One row of a report, or its totals.
 package struct ReportRow: Equatable, Sendable {
     /// Nil in totals over all apps.
@@ -47,8 +81,15 @@ package struct ReportRow: Equatable, Sendable {
     package var counts: [Int64?]
     /// In the order of ``ReportRate``.
     package var rates: [RateValue]
+    /// Nil where no unit has one, or nobody looked.
+    package var timeToOpen: TimeToOpen?
+    /// The most pressed first; nil where nobody looked.
+    package var actionShares: [ActionShare]?
     /// Names of impossible or suspect states.
     package var flags: [String]
+    /// How many units were opened within each of `Schema.openLimits` of their receipt, then how many at
+    /// all; nil where no unit has a time to open, or nobody looked.
+    package var opened: [Int64]?
 
     /// A count; nil where it is not known.
     package subscript(count: ReportCount) -> Int64? {
@@ -75,6 +116,10 @@ package struct CampaignReport: Sendable {
     package let timeZone: String
     /// What rows are by.
     package let by: [ReportDimension]
+    /// Whether events in the period count, and not all events of messages first seen in it.
+    package let isByActivity: Bool
+    /// Whether it was looked at what devices did around their messages.
+    package let hasJourneys: Bool
     /// Whether units of test devices count.
     package let includesTest: Bool
     /// Whether it was asked what was known in the past.
@@ -82,8 +127,53 @@ package struct CampaignReport: Sendable {
     /// Over everything, rows left out by `--top` included.
     package let totals: ReportRow
     /// In their order.
-    package let rows: [ReportRow]
+    package var rows: [ReportRow]
+    /// The same stamp and the same options give the same counts.
+    package var stamp = ""
+
+    /// What the period chooses, as it stands in JSON.
+    package var cohort: String { isByActivity ? "activity" : "first_seen" }
 
     /// The names of the dimensions but campaign, as in ``ReportRow/dimensions``.
     package var dimensionNames: [String] { by.filter { $0 != .campaign }.map(\.rawValue) }
+
+    /// What the report is of, for people: names and texts.
+    var facts: [(name: String, text: String)] {
+        let period =
+            switch (from, to) {
+            case (nil, nil): "everything"
+            case (let from?, nil): "from \(from)"
+            case (nil, let to?): "before \(to)"
+            case (let from?, let to?): "\(from) to before \(to)"
+            }
+        let left = totals[.testExcluded].map { "\($0)" } ?? "n/a"
+        let late = totals[.late].map { "\($0)" } ?? "n/a"
+        return [
+            ("as_of", asOf + (isHistoric ? ", test devices as marked today" : "")),
+            ("data_through", dataThrough),
+            ("period", period),
+            ("tz", timeZone),
+            isByActivity
+                ? ("activity", "what happened in the period")
+                : ("cohort", "messages first seen in the period, with all that came of them"),
+            ("test units", includesTest ? "counted" : "\(left) left out"),
+            ("late events", "\(late), received more than 24 h after they happened"),
+        ]
+    }
+
+    /// Names the app only where there are several.
+    private var hasApps: Bool { Set(rows.map(\.app)).count > 1 }
+
+    /// What the labels of a row are of.
+    var labelNames: [String] { (hasApps ? ["app"] : []) + by.map(\.rawValue) }
+
+    /// The name of a row, in parts that are safe on a terminal.
+    func labels(_ row: ReportRow) -> [String] {
+        var others = row.dimensions.makeIterator()
+        let values = by.map { $0 == .campaign ? row.campaign : others.next() ?? nil }
+        return ((hasApps ? [row.app] : []) + values).map { printable($0 ?? "(unknown)") }
+    }
+
+    /// The labels of a row as one.
+    func name(of row: ReportRow) -> String { labels(row).joined(separator: " ") }
 }

@@ -1,14 +1,3 @@
-/// What a row of a report stands for, next to its app.
-package enum ReportDimension: String, CaseIterable, Sendable {
-    case campaign, day, hour, platform
-    case appVersion = "app_version"
-    case osVersion = "os_version"
-    case locale, country, provider
-
-    /// Whether it is of the unit's first sight, not of what an event says.
-    var isTime: Bool { self == .day || self == .hour }
-}
-
 /// What to report; the same for the command line and HTTP.
 package struct ReportOptions: Sendable {
     /// Messages first seen at or after this time.
@@ -23,6 +12,12 @@ package struct ReportOptions: Sendable {
     package var campaign: String?
     /// One or two different dimensions.
     package var by: [ReportDimension] = [.campaign]
+    /// Whether events in the period count, and not all events of messages first seen in it.
+    package var isByActivity = false
+    /// Whether to find out what devices did around their messages.
+    package var journeys = ReportJourneys.auto
+    /// How long after a click a conversion is its.
+    package var conversionHours = 24
     /// What was known at that time; nil means now.
     package var asOf: ReportTime?
     /// Whether units of test devices count.
@@ -31,6 +26,8 @@ package struct ReportOptions: Sendable {
     package var sort: ReportSort?
     /// How many rows at most; totals are over all all the same.
     package var top: Int?
+    /// How many rows are left out before the first one.
+    package var offset = 0
     /// The oldest received_at still spooled, in microseconds since 1970; nil if nothing is.
     package var dataThrough: Int64?
     /// Whether all is computed from the events, as for a past time: slow, and the same.
@@ -43,8 +40,8 @@ package struct ReportOptions: Sendable {
     ///
     /// - Parameters:
     ///   - name: Without dashes in front: `from`, `to`, `tz`, `app`, `campaign`, `by`, `as-of`,
-    ///     `include-test`, `sort` or `top`.
-    ///   - value: Its text; for `include-test` empty, `true`, `1`, `false` or `0`.
+    ///     `by-activity`, `journeys`, `conversion-window`, `include-test`, `sort` or `top`.
+    ///   - value: Its text; of a flag empty, `true`, `1`, `false` or `0`.
     /// - Throws: ``ReportError/invalidOption(name:value:reason:)``; nothing is set then.
     package mutating func set(_ name: String, _ value: String) throws(ReportError) {
         func invalid(_ reason: String) -> ReportError {
@@ -52,9 +49,14 @@ package struct ReportOptions: Sendable {
         }
         func time() throws(ReportError) -> ReportTime {
             guard let time = ReportTime(value) else {
-                throw invalid("not a date, an RFC 3339 time, an epoch, or 7d or 24h ago")
+                throw invalid(ReportTime.expected)
             }
             return time
+        }
+        func flag() throws(ReportError) -> Bool {
+            guard let isOn = ["": true, "true": true, "1": true, "false": false, "0": false][value]
+            else { throw invalid("not true or false") }
+            return isOn
         }
         switch name {
         case "from": from = try time()
@@ -73,10 +75,18 @@ package struct ReportOptions: Sendable {
                 throw invalid("not one or two different dimensions")
             }
             by = dimensions
-        case "include-test", "include_test":
-            guard let isOn = ["": true, "true": true, "1": true, "false": false, "0": false][value]
-            else { throw invalid("not true or false") }
-            includesTest = isOn
+        case "include-test", "include_test": includesTest = try flag()
+        case "by-activity", "by_activity": isByActivity = try flag()
+        case "journeys":
+            guard let journeys = ReportJourneys(rawValue: value) else {
+                throw invalid("not auto, always or never")
+            }
+            self.journeys = journeys
+        case "conversion-window", "conversion_window":
+            guard case .some(let hours) = ReportTime.hours(value), hours > 0 else {
+                throw invalid("not a number of hours or days, as 24h or 7d")
+            }
+            conversionHours = hours
         case "sort":
             guard let sort = ReportSort(value) else {
                 throw invalid("not the name of a count, a rate or a dimension")
@@ -88,6 +98,20 @@ package struct ReportOptions: Sendable {
         default: throw invalid("no such option")
         }
     }
+}
+
+/// Whether a report has what needs the events of devices around each message: influenced, converted,
+/// time to open.
+package enum ReportJourneys: String, Sendable {
+    /// Where there are few events, so that all of them are soon read.
+    case auto
+    /// However long it takes.
+    case always
+    /// Never.
+    case never
+
+    /// How many stored events are few.
+    static let fewEvents = 1_000_000
 }
 
 /// What rows are sorted by: numbers fall, names rise.

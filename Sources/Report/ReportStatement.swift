@@ -6,34 +6,111 @@ struct ReportStatement {
     let sql: String
 
     init(_ options: ReportOptions, from source: Schema.UnitSource) {
-        let others = options.by.filter { $0 != .campaign }
-        func place(_ index: Int) -> (column: String, key: String) {
-            guard index < others.count else { return ("NULL::text", "NULL::text") }
-            switch others[index] {
-            case .day: return ("NULL::text", Schema.dayKey)
-            case .hour: return ("NULL::text", Schema.hourKey)
-            case let other: return ("e.\(other.rawValue)", index == 0 ? "first" : "second")
-            }
+        let places = Places(options, source)
+        var text = Schema.reportResult(from: source)
+        if options.offset == 0 {
+            text += Self.selection + "ORDER BY \(Self.order(options)) LIMIT $7"
+        } else {
+            // The totals are the first row of every page.
+            text += "\nSELECT \(Self.columns) FROM (SELECT *, row_number() OVER "
+            text += "(ORDER BY \(Self.order(options))) AS place FROM result) placed\n"
+            text += "WHERE place = 1 OR place > \(options.offset) + 1 ORDER BY place LIMIT $7"
         }
-        let (one, two) = (place(0), place(1))
-        var text =
-            Schema.reportResult(from: source) + Self.selection
-            + "ORDER BY \(Self.order(options)) LIMIT $7"
         let isByCampaign = options.by.contains(.campaign)
+        // Those first have others in them.
         for (name, value) in [
-            "first": one.column, "second": two.column, "one": one.key, "two": two.key,
-            "campaign": isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text",
-            "cell campaign": isByCampaign ? "e.campaign_id" : "NULL::text",
-            "quarter": options.by.contains(where: \.isTime) ? "e.quarter" : "NULL::int",
+            ("version flags", places.versionFlags),
+            ("first", places[0].column), ("second", places[1].column),
+            ("one", places[0].key), ("two", places[1].key),
+            ("piece one", places[0].piece), ("piece two", places[1].piece),
+            ("piece first", places[0].ofPiece ? "p.piece_one" : "x.first"),
+            ("piece second", places[1].ofPiece ? "p.piece_two" : "x.second"),
+            ("campaign", isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text"),
+            ("cell campaign", isByCampaign ? "e.campaign_id" : "NULL::text"),
+            ("quarter", options.by.contains(where: \.isTime) ? "k.first" : "NULL::int"),
+            ("calendar", Self.calendar(options)),
+            ("conversion window", "interval '\(options.conversionHours) hours'"),
         ] {
             text = text.replacing("<\(name)>", with: value)
         }
         sql = text
     }
 
-    /// Totals flag, keys, flags, then counts, then rates with five columns each.
-    private static var selection: String {
-        var columns = ["is_total", "app", "campaign_id", "one", "two", "flags"]
+    /// How the dimensions but campaign are computed: at most two.
+    private struct Places {
+        struct Place {
+            /// Of an event, for the unit.
+            var column = "NULL::text"
+            /// Of an event, for the piece of the unit that it belongs to.
+            var piece = "NULL::text"
+            var ofPiece = false
+            /// Of a unit or a piece.
+            var key = "NULL::text"
+        }
+        private var places = [Place(), Place()]
+        private let dimensions: [ReportDimension]
+
+        init(_ options: ReportOptions, _ source: Schema.UnitSource) {
+            dimensions = options.by.filter { $0 != .campaign }
+            for (index, dimension) in dimensions.enumerated() {
+                let name = index == 0 ? "first" : "second"
+                if dimension.isOfEvents || dimension.isTime && options.isByActivity {
+                    places[index].piece = dimension.column
+                    places[index].ofPiece = true
+                    places[index].key = name
+                } else if dimension.isTime {
+                    places[index].key =
+                        dimension == .day
+                        ? Schema.dayKey("first_at") : Schema.hourKey("first_at")
+                } else {
+                    places[index].column = dimension.column
+                    places[index].key = name
+                }
+            }
+        }
+
+        subscript(index: Int) -> Place { places[index] }
+
+        private func name(_ index: Int) -> String { index == 0 ? "one" : "two" }
+
+        /// SQL to append the flag of an app version whose click-through is far below that of the one
+        /// before it.
+        var versionFlags: String {
+            guard let index = dimensions.firstIndex(of: .appVersion) else { return "" }
+            let other = name(1 - index)
+            let version = """
+                ARRAY(SELECT m[1]::numeric FROM regexp_matches(\(name(index)), '[0-9]+', 'g') m)
+                """
+            // Versions of few units are passed over.
+            let before = """
+                OVER (PARTITION BY is_total, app, campaign_id, \(other),
+                    loud_delivered > 30 AND \(name(index)) IS NOT NULL
+                    ORDER BY \(version), \(name(index)) COLLATE "C")
+                """
+            return """
+                 || CASE WHEN tapline.is_drop(loud_click::bigint, loud_delivered::bigint,
+                    (lag(loud_click) \(before))::bigint, (lag(loud_delivered) \(before))::bigint)
+                    THEN ARRAY['ctr_drop'] ELSE ARRAY[]::text[] END
+                """
+        }
+    }
+
+    /// Quarters by the finest time that rows are by.
+    private static func calendar(_ options: ReportOptions) -> String {
+        if options.by.contains(.hour) { return Schema.calendar(Schema.hourKey("at")) }
+        return options.by.contains(.day) ? Schema.calendar(Schema.dayKey("at")) : ""
+    }
+
+    /// The first column of the counts.
+    static let firstCount = 10
+
+    /// Totals flag, keys, flags, time to open, buttons, then counts, then rates with five columns
+    /// each, how many units pressed any button, and how many were opened how soon.
+    private static var columns: String {
+        var columns = [
+            "is_total", "app", "campaign_id", "one", "two", "flag_names", "p50", "p90", "p99",
+            "buttons",
+        ]
         columns += ReportCount.allCases.map { "\($0.rawValue)::bigint" }
         for rate in ReportRate.allCases {
             let name = rate.rawValue
@@ -42,8 +119,11 @@ struct ReportStatement {
                 parts, name, "tapline.wilson_low(\(parts))", "tapline.wilson_high(\(parts))",
             ]
         }
-        return "\nSELECT \(columns.joined(separator: ", "))\nFROM result\n"
+        columns += ["loud_actions::bigint", "opened"]
+        return columns.joined(separator: ", ")
     }
+
+    private static var selection: String { "\nSELECT \(columns)\nFROM result\n" }
 
     private static func order(_ options: ReportOptions) -> String {
         let others = options.by.filter { $0 != .campaign }

@@ -13,6 +13,9 @@ package enum ReportTime: Equatable, Sendable {
     /// So many hours before the quarter of an hour that has begun.
     case hoursAgo(Int)
 
+    /// What a text should have been that is none.
+    package static let expected = "not a date, an RFC 3339 time, an epoch, or 7d or 24h ago"
+
     /// Reads `2026-11-30`, RFC 3339, an epoch, or `7d` or `24h`.
     ///
     /// - Returns: nil for anything else; no text reaches the database.
@@ -37,6 +40,15 @@ package enum ReportTime: Equatable, Sendable {
         case UInt8(ascii: "d"): return .daysAgo(count)
         case UInt8(ascii: "h"): return .hoursAgo(count)
         default: return nil
+        }
+    }
+
+    /// Hours of `24h` or `7d`; nil for anything else.
+    static func hours(_ text: String) -> Int? {
+        switch ago([UInt8](text.utf8)) {
+        case .daysAgo(let days): days * 24
+        case .hoursAgo(let hours): hours
+        default: nil
         }
     }
 

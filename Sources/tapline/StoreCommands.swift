@@ -4,7 +4,6 @@ import Load
 import Options
 import Platform
 import Postgres
-import Report
 import Spool
 
 /// Runs `body` with a connection to the store, and says what is wrong in one line.
@@ -85,46 +84,6 @@ extension String {
         var text = self
         while text.last == " " { text.removeLast() }
         return text
-    }
-}
-
-/// Prints a report.
-func report(_ request: ReportRequest, _ store: StoreOptions) -> Int32 {
-    var options = ReportOptions()
-    do throws(ReportError) {
-        for (name, value) in request.settings { try options.set(name, value) }
-    } catch {
-        complain("tapline report: \(error)")
-        return 2
-    }
-    return withStore(store, command: "report") { connection throws(LoadError) in
-        // A database that cannot tell has more to say about the report itself.
-        options.dataThrough =
-            (try? DataThrough.oldestSpooled(connection, dataDirectory: store.dataDirectory)) ?? nil
-        do throws(ReportError) {
-            let report = try CampaignReport.load(options, on: connection)
-            let bytes = report.render(ReportFormat(rawValue: request.format) ?? .table)
-            return write(bytes, to: request.output)
-        } catch .invalidOption(let name, let value, let reason) {
-            complain("tapline report: option \"--\(name)\" has value \"\(value)\": \(reason)")
-            return 2
-        } catch .database(let error) {
-            throw .postgres(error)
-        } catch {
-            complain("tapline report: \(error)")
-            return 1
-        }
-    }
-}
-
-private func write(_ bytes: [UInt8], to path: String?) -> Int32 {
-    guard let path else { return writeAll(bytes, to: 1) ? 0 : 1 }
-    do throws(SystemError) {
-        try File.replace(path, with: bytes.span, permissions: 0o644)
-        return 0
-    } catch {
-        complain("tapline report: \(error)")
-        return 1
     }
 }
 

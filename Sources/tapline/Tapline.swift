@@ -36,6 +36,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "migrate": try runMigrate(parsed)
     case "key": try runKey(parsed)
     case "report": try runReport(parsed)
+    case "compare": try runCompare(parsed)
     case "send": runSend(parsed)
     case "check": try runCheck(parsed)
     case "demo": runDemo(parsed)

@@ -44,8 +44,9 @@ import Testing
             oneCampaign = dice.chance(0.6)
             sends = dice.chance(0.7)
             types = [
-                "received", "clicked", "action", "dismissed", "inbox_open", "inbox_read", "failed",
-                "confirmed", "launch", "wave", "sent",
+                "received", "push_receive", "clicked", "action", "dismissed", "inbox_open",
+                "inbox_read",
+                "failed", "confirmed", "launch", "wave", "sent",
             ]
         }
 
@@ -231,8 +232,18 @@ import Testing
             if dice.chance(0.05) { try fixture.run("SELECT tapline.rebuild_cells()") }
             let by = dice.pick(Self.everyBy)
             let includesTest = dice.chance(0.3)
+            // Now, or what was known after some batch before.
+            let past =
+                dice.chance(0.5)
+                ? try fixture.int(
+                    """
+                    SELECT (extract(epoch FROM stored_at) * 1000000)::bigint FROM tapline.batch
+                    ORDER BY hashint8(batch + \(step)) LIMIT 1
+                    """) : nil
             func report(fromEvents: Bool) throws -> CampaignReport {
                 var options = ReportOptions()
+                options.journeys = .never
+                options.asOf = past.map { .instant($0) }
                 try options.set("by", by)
                 options.includesTest = includesTest
                 options.isFromEvents = fromEvents
@@ -241,7 +252,7 @@ import Testing
             let (cells, exact) = (try report(fromEvents: false), try report(fromEvents: true))
             #expect(
                 cells.totals == exact.totals && cells.rows == exact.rows,
-                "seed \(seed), step \(step), by \(by)")
+                "seed \(seed), step \(step), by \(by), as of \(past ?? 0)")
             if cells.totals != exact.totals || cells.rows != exact.rows {
                 Issue.record("\(try Self.differences(connection))")
                 return

@@ -69,7 +69,7 @@ import Testing
         ("demo --keep=yes", "tapline demo: option --keep takes no value"),
         (
             "report --format xml",
-            "tapline report: --format is \"xml\", expected table, json or csv"
+            "tapline report: --format is \"xml\", expected table, json, ndjson, csv or html"
         ),
         (
             "send --batch 0 x",

@@ -185,7 +185,8 @@ def parse_line(line, app, received):
     kind = TYPE_ALIASES.get(word.lower(), word.lower())
     if kind not in STATUS | TRACKING:
         kind = "custom"
-    event = {"app": app, "type": kind, "received_at": received}
+    event = {"app": app, "type": kind, "received_at": received,
+             "sent_as": word.lower()}
     for name in IDS:
         event[name] = identifier(name, take(name))
     if kind in INBOX and event["message_uid"] is None:
@@ -305,6 +306,7 @@ def units_of(events, test_devices=()):
             "late": sum(e["received_at"] - e["event_time"] > DAY for e in own),
             "test": any(e["is_test"] for e in own) or (app, device) in test_devices,
             "silent": any(e["silent"] for e in own),
+            "biased": any(e["platform"] == "ios" and e["sent_as"] == "push_receive" for e in own),
             "SENT": "sent" in types, "FAILED": "failed" in types,
             "OBSERVED": bool(types & {"received", "displayed", "consumed", "confirmed"}),
             "CLICK": bool(clicks), "ACTION": "action" in types,
@@ -394,6 +396,8 @@ def row_of(units, sending, include_test=False, empty_is_unsent=False):
         flags.append("ctr_100_percent")
     if any(u["sent_unknown"] for u in counted):
         flags.append("sent_without_device")
+    if any(u["biased"] for u in counted):
+        flags.append("receipt_biased")
     row["flags"] = flags
     return row
 

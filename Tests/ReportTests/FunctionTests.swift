@@ -103,4 +103,66 @@ struct FunctionTests {
             """, [])
         #expect(answer.string(0, 2) == "Asia/Tokyo")
     }
+
+    // The views over it.
+
+    @Test func viewsHaveTheNumbersOfTheCommandLine() throws {
+        let base = try ReportBase()
+        try base.connection.execute(Schema.reportFunction)
+        try base.add(Self.seeds(40))
+        func rows(_ sql: String) throws -> [String] {
+            let answer = try base.connection.query(sql)
+            return (0..<answer.rows).map { row in
+                (0..<4).map { answer.string(row, $0) ?? "n/a" }.joined(separator: "|")
+            }.sorted()
+        }
+        func expected(_ by: String) throws -> [String] {
+            try base.report { try $0.set("by", by) }.rows.map { row in
+                [
+                    row.campaign ?? "", row.dimensions.first.flatMap { $0 } ?? "n/a",
+                    row[.delivered].map(String.init) ?? "n/a",
+                    row[.clicked].map(String.init) ?? "n/a",
+                ].joined(separator: "|")
+            }.sorted()
+        }
+        #expect(
+            try rows(
+                "SELECT campaign_id, NULL::text, delivered::text, clicked::text FROM reporting.campaign"
+            )
+                == expected("campaign"))
+        #expect(
+            try rows(
+                "SELECT campaign_id, day::text, delivered::text, clicked::text FROM reporting.campaign_day"
+            )
+                == expected("campaign,day"))
+        let events = try base.connection.query(
+            """
+            SELECT count(*), count(stored_at), count(*) FILTER (WHERE type = 'clicked')
+            FROM reporting.events
+            """)
+        let stored = try base.connection.query(
+            "SELECT count(*), count(*), count(*) FILTER (WHERE type = 7) FROM tapline.event")
+        #expect((0..<3).allSatisfy { events.int64(0, $0) == stored.int64(0, $0) })
+        #expect(events.int64(0, 2)! > 0)
+    }
+
+    @Test func theReaderRoleReadsViewsAndNoKeys() throws {
+        let base = try ReportBase()
+        try base.connection.execute(Schema.reportFunction)
+        try base.add(Self.seeds(40))
+        // Partitions that come later are read by the report as well.
+        try base.openSegment()
+        try base.add([Seed(.clicked, "m3", campaign: "other", at: 30_000)])
+        try base.connection.execute("SET ROLE tapline_reader")
+        for view in ["campaign", "campaign_day", "events"] {
+            let count = try base.connection.query("SELECT count(*) FROM reporting.\(view)")
+            #expect(count.int64(0, 0)! > 0)
+        }
+        for statement in [
+            "SELECT * FROM tapline.api_key", "SELECT * FROM tapline.dead_letter",
+            "DELETE FROM tapline.event", "DELETE FROM reporting.events",
+        ] {
+            #expect(throws: PostgresError.self) { try base.connection.execute(statement) }
+        }
+    }
 }

@@ -164,12 +164,13 @@ final class ReportBase {
             WITH moved AS (
                 DELETE FROM tapline.cell RETURNING *
             ), placed AS (
-                SELECT m.*, s.segment FROM moved m,
+                SELECT quarter, states, units, clicks, late, \(columns), s.segment FROM moved m,
                     LATERAL (SELECT segment FROM tapline.segment WHERE m.quarter IS NOT NULL
                         ORDER BY random() LIMIT 1) s
             )
-            INSERT INTO tapline.cell_change (segment, quarter, states, units, clicks, late,
+            INSERT INTO tapline.cell_change (batch, segment, quarter, states, units, clicks, late,
                 \(columns))
+            SELECT 0, c.* FROM (
             SELECT segment, quarter, states, units, clicks, late, \(columns) FROM placed
             UNION ALL
             SELECT segment, quarter, states | 1 << 2, sign, sign, sign, \(columns)
@@ -179,7 +180,7 @@ final class ReportBase {
             FROM placed, (VALUES (1), (-1)) v(sign)
             UNION ALL
             SELECT segment, quarter + sign, states, -sign, -2 * sign, 0, \(columns)
-            FROM placed, (VALUES (1), (-1)) v(sign);
+            FROM placed, (VALUES (1), (-1)) v(sign)) c;
             DELETE FROM tapline.cell_quarter;
             """)
     }
@@ -190,9 +191,11 @@ final class ReportBase {
         try connection.query("SELECT tapline.merge_cells()").int64(0, 0)!
     }
 
+    /// A report; without what devices did, as that is never made of cells.
     func report(_ change: (inout ReportOptions) throws -> Void = { _ in }) throws -> CampaignReport
     {
         var options = ReportOptions()
+        options.journeys = .never
         try change(&options)
         return try CampaignReport.load(options, on: connection)
     }

@@ -1,7 +1,8 @@
 -- The definition of a unit, as CTE `exact`: one row a unit of the events in `source`.
 -- Rules: docs/reports.md "Who belongs where". Placeholder `sibling` is the sent events, with their
--- message, that name a campaign, of messages in `orphan`. $2 and $3 are the period (half-open), $5
--- the campaign.
+-- message, that name a campaign, of messages in `orphan`; `journey` adds what devices did around
+-- their messages, or nothing. $2 and $3 are the period (half-open), which `any time` lets pass, $5 the
+-- campaign.
 
 -- Most events are of the unit they name. Those without a device belong to the only device that the
 -- message's other events name.
@@ -38,18 +39,21 @@ link AS (
     ) l
     ORDER BY inbox, event_time, key
 ), joined AS NOT MATERIALIZED (
-    SELECT unit AS target, key, event_time, type, app, campaign_id, first, second, states, late
+    SELECT unit AS target, key, event_time, type, app, campaign_id, first, second, states, late,
+        piece_one, piece_two, in_piece, device_time, category_id, action_id
     FROM source WHERE NOT no_device AND NOT in_inbox
     UNION ALL
     SELECT CASE WHEN b.unit IS NULL OR (a.event_time, a.key) <= (b.event_time, b.key)
             THEN coalesce(a.unit, p.own) ELSE b.unit END,
-        p.key, p.event_time, p.type, p.app, p.campaign_id, p.first, p.second, p.states, p.late
+        p.key, p.event_time, p.type, p.app, p.campaign_id, p.first, p.second, p.states, p.late,
+        p.piece_one, p.piece_two, p.in_piece, p.device_time, p.category_id, p.action_id
     FROM placed p
         LEFT JOIN link a ON p.in_inbox AND a.inbox = p.own
         LEFT JOIN link b ON p.in_inbox AND b.inbox = p.inbox
 ), folded AS (
     SELECT target AS unit, app, bit_or(states) AS states,
-        coalesce(min(event_time) FILTER (WHERE type = 1), min(event_time)) AS first_at,
+        min(event_time) AS seen_at, min(event_time) FILTER (WHERE type = 1) AS sent_at,
+        min(event_time) FILTER (WHERE states & (15 << 3) <> 0) AS observed_at,
         count(*) FILTER (WHERE states & (1 << 20) <> 0) AS clicks,
         count(*) FILTER (WHERE late) AS late,
         min(campaign_id COLLATE "C") AS campaign_id, max(campaign_id COLLATE "C") AS campaign_max,
@@ -82,15 +86,15 @@ campaign AS (
 <sibling>
     ) s
     ORDER BY message, event_time, key
-), exact AS (
-    SELECT f.app, coalesce(c.campaign_id, f.campaign_id, m.campaign_id) AS campaign_id,
+), whole AS (
+    SELECT f.unit, f.app, coalesce(c.campaign_id, f.campaign_id, m.campaign_id) AS campaign_id,
         coalesce(d1.first, f.first) AS first, coalesce(d2.second, f.second) AS second,
-        f.first_at, f.states,
+        coalesce(f.sent_at, f.seen_at) AS first_at, f.sent_at, f.observed_at, f.states,
         f.states & (1 << 21) <> 0 OR tapline.unit_device(f.unit) IN (
             SELECT tapline.hash64(app, device_id) FROM tapline.test_device) AS is_test,
         c.unit IS NOT NULL AS campaign_mismatch,
         u.message IS NOT NULL AS sent_unknown,
-        coalesce(u.failed_unknown, false) AS failed_unknown, 1::bigint AS n, f.clicks, f.late
+        coalesce(u.failed_unknown, false) AS failed_unknown, f.clicks, f.late
     FROM folded f
         LEFT JOIN campaign c ON f.campaign_id <> f.campaign_max AND c.unit = f.unit
         LEFT JOIN first d1 ON f.first <> f.first_max AND d1.unit = f.unit
@@ -98,8 +102,13 @@ campaign AS (
         LEFT JOIN message_campaign m
             ON f.campaign_id IS NULL AND m.message = tapline.unit_message(f.unit)
         LEFT JOIN unsure u ON u.message = tapline.unit_message(f.unit)
-    WHERE ($2::timestamptz IS NULL OR f.first_at >= $2::timestamptz)
-        AND ($3::timestamptz IS NULL OR f.first_at < $3::timestamptz)
-        AND ($5::text IS NULL OR coalesce(c.campaign_id, f.campaign_id, m.campaign_id,
-            '(unattributed)') = $5)
+),
+<journey>exact AS (
+    SELECT w.unit, w.app, w.campaign_id, w.first, w.second, w.first_at,
+        w.states<journey states> AS states, w.is_test, w.campaign_mismatch, w.sent_unknown,
+        w.failed_unknown, 1::bigint AS n, w.clicks, w.late
+    FROM whole w<journey join>
+    WHERE (<any time> OR ($2::timestamptz IS NULL OR w.first_at >= $2::timestamptz)
+            AND ($3::timestamptz IS NULL OR w.first_at < $3::timestamptz))
+        AND ($5::text IS NULL OR coalesce(w.campaign_id, '(unattributed)') = $5)
 )

@@ -1,11 +1,15 @@
 -- The events a report is made of, as CTE `source`: batches up to $1, of app $4 if one is asked for.
 -- Placeholder `from` is all of tapline.event, or CTE `special`; `first` and `second` are the columns
--- of the dimensions asked for, or null.
+-- of the dimensions asked for, or null; `piece one` and `piece two` the same for those that are of an
+-- event and not of its unit, and `in piece` whether the event counts there (docs/reports.md).
 source AS MATERIALIZED (
     SELECT e.key, e.unit, e.event_time, e.type, e.app, e.inbox_unit, e.campaign_id,
         <first> AS first, <second> AS second,
+        <piece one> AS piece_one, <piece two> AS piece_two, <in piece> AS in_piece,
+        <device time> AS device_time, <category> AS category_id, <action> AS action_id,
         e.device_id IS NULL AS no_device, e.type BETWEEN 10 AND 13 AS in_inbox,
-        tapline.event_states(e.type, e.opens_app, e.is_test, e.silent) AS states,
+        tapline.event_states(e.type, e.opens_app, e.is_test, e.silent, e.platform,
+            e.type_raw) AS states,
         tapline.event_is_late(e.received_at, e.event_time) AS late
     FROM <from>
     WHERE e.batch <= $1 AND e.message_uid IS NOT NULL AND ($4::text IS NULL OR e.app = $4)

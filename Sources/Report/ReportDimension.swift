@@ -1,0 +1,48 @@
+import Event
+import Schema
+
+/// What a row of a report stands for, next to its app.
+package enum ReportDimension: String, CaseIterable, Sendable {
+    case campaign, day, hour, platform
+    case appVersion = "app_version"
+    case osVersion = "os_version"
+    case locale, country, provider, category, action
+    case pushGroup = "push_group"
+    case topic, type
+
+    /// Whether it is of the unit's first sight, or of an event's time.
+    var isTime: Bool { self == .day || self == .hour }
+
+    /// Whether it is of an event in every report, so that a unit may be in several rows.
+    var isOfEvents: Bool { self == .type || self == .action }
+
+    /// Whether cells know it.
+    var isInCells: Bool {
+        switch self {
+        case .category, .action, .pushGroup, .topic, .type: false
+        default: true
+        }
+    }
+
+    /// Its value in an event `e`: an SQL expression of type text, null where the event does not say.
+    var column: String {
+        switch self {
+        case .campaign: "e.campaign_id"
+        case .day: Schema.dayKey("e.event_time")
+        case .hour: Schema.hourKey("e.event_time")
+        case .category: "e.category_id"
+        case .action: "e.action_id"
+        case .pushGroup, .topic:
+            // Properties are text: the few that name it are parsed. As json and not jsonb, for which a
+            // number may be too large.
+            "CASE WHEN strpos(e.properties, '\"\(rawValue)\"') > 0 "
+                + "AND json_typeof(e.properties::json -> '\(rawValue)') = 'string' "
+                + "THEN nullif(e.properties::json ->> '\(rawValue)', '') END"
+        case .type: "CASE e.type " + Self.typeWords + "ELSE e.type_raw END"
+        case .platform, .appVersion, .osVersion, .locale, .country, .provider: "e.\(rawValue)"
+        }
+    }
+
+    private static let typeWords = EventType.allCases.filter { !$0.isCustom }
+        .map { "WHEN \($0.rawValue) THEN '\($0.word)' " }.joined()
+}

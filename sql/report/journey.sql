@@ -1,0 +1,57 @@
+-- What devices did around their messages, as CTE `journey`: bits of units. Rules: docs/reports.md
+-- "Influenced, converted, time to open". $1 and $4 as for `source`.
+step AS (
+    -- The life of each device: 1 a message came, 2 it was clicked, 3 the app was launched, 4 something
+    -- was bought.
+    SELECT tapline.unit_device(unit) AS device, coalesce(observed_at, sent_at) AS at,
+        1 AS kind, unit, NULL::uuid AS key, states & (1 << 22) = 0 AS is_loud,
+        states & (1 << 20) = 0 AS is_unclicked
+    FROM whole
+    WHERE coalesce(observed_at, sent_at) IS NOT NULL AND states & (<delivered>) <> 0
+    UNION ALL
+    SELECT tapline.unit_device(target), event_time, CASE type WHEN 14 THEN 3 WHEN 16 THEN 4 ELSE 2 END,
+        target, key, true, true
+    FROM joined WHERE states & ((1 << 20) | (5 << 14)) <> 0
+    UNION ALL
+    SELECT tapline.unit_device(e.unit), e.event_time, CASE e.type WHEN 14 THEN 3 ELSE 4 END, NULL,
+        e.key, true, true
+    FROM tapline.event e
+    WHERE e.batch <= $1 AND e.message_uid IS NULL AND e.type IN (14, 16)
+        AND ($4::text IS NULL OR e.app = $4)
+), near AS (
+    SELECT device, at, kind, unit, is_loud, is_unclicked,
+        -- The click that a conversion follows, as the click's number on its device.
+        count(*) FILTER (WHERE kind = 2) OVER (
+            PARTITION BY device ORDER BY at, kind, key ROWS UNBOUNDED PRECEDING) AS touch,
+        max(at) FILTER (WHERE kind = 2) OVER (PARTITION BY device ORDER BY at) AS click_before,
+        min(at) FILTER (WHERE kind = 2) OVER (PARTITION BY device ORDER BY at DESC) AS click_after
+    FROM step WHERE device <> '\x0000000000000000'
+), following AS (
+    SELECT kind, unit, at, is_unclicked,
+        min(at) FILTER (WHERE kind = 3) OVER after AS launch_at,
+        min(at) FILTER (WHERE kind = 1 AND is_loud) OVER after AS message_at
+    FROM near
+    -- A launch within 5 s of a click is the click's.
+    WHERE kind = 1 OR kind = 3
+        AND coalesce(at - click_before > interval '5 seconds', true)
+        AND coalesce(click_after - at > interval '5 seconds', true)
+    WINDOW after AS (PARTITION BY device ORDER BY at DESC
+        RANGE BETWEEN UNBOUNDED PRECEDING AND interval '1 microsecond' PRECEDING)
+), touched AS (
+    SELECT kind, at, first_value(unit) OVER click AS unit, first_value(at) OVER click AS click_at
+    FROM near WHERE touch > 0 AND kind IN (2, 4)
+    WINDOW click AS (PARTITION BY device, touch ORDER BY at, kind ROWS UNBOUNDED PRECEDING)
+), journey AS (
+    SELECT unit, bit_or(states) AS states
+    FROM (
+        SELECT unit,
+            (1 << 23) | CASE WHEN launch_at <= at + interval '1 minute' THEN 1 << 25 ELSE 0 END
+                AS states
+        FROM following
+        WHERE kind = 1 AND is_unclicked AND launch_at <= at + interval '12 hours'
+            AND (message_at IS NULL OR message_at >= launch_at)
+        UNION ALL
+        SELECT unit, 1 << 24 FROM touched
+        WHERE kind = 4 AND at <= click_at + <conversion window>) j
+    GROUP BY unit
+),

@@ -39,8 +39,16 @@ let package = Package(
         library(
             "Daemon",
             [
-                "Ingest", "Load", "HTTPServer", "Postgres", "Spool", "Metrics", "Event", "Platform",
+                "Ingest", "Load", "Web", "HTTPServer", "Postgres", "Spool", "Metrics", "Event",
+                "Platform",
             ]),
+        .target(
+            name: "Web",
+            dependencies: [
+                "Ingest", "Load", "Report", "HTTPServer", "Postgres", "Metrics", "Event",
+                "Platform",
+            ],
+            resources: [.embedInCode("page.html")], swiftSettings: strict),
         library("Report", ["Postgres", "Event", "Platform", "Schema"]),
         library("Demo", ["Client", "Sample", "Options"]),
         library("Client", ["Platform", "CCurlShim", "CZlib"]),
@@ -101,6 +109,7 @@ let package = Package(
                 "Ingest", "Event", "JSONLines", "Gzip", "Spool", "Platform", "HTTPServer",
                 "HTTPTestClient", "Metrics", "CAllocationCount",
             ]),
+        tests("WebTests", ["Web", "Ingest", "Report", "HTTPServer", "Platform"]),
         tests(
             "LoadTests",
             [
@@ -119,8 +128,9 @@ let package = Package(
         .testTarget(
             name: "DashboardTests",
             exclude: [
-                "harness.py", "test_benchmarks.py", "test_dashboards.py", "test_deploy.py",
-                "test_documents.py", "test_openapi.py", "test_rules.py",
+                "browser.py", "harness.py", "test_benchmarks.py", "test_dashboards.py",
+                "test_deploy.py", "test_documents.py", "test_live.py", "test_openapi.py",
+                "test_rules.py",
             ], swiftSettings: strict),
         tests(
             "ReportTests", ["Report", "Postgres", "PostgresTesting", "Event", "Platform", "Schema"]),

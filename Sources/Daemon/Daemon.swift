@@ -6,6 +6,7 @@ import Metrics
 import Platform
 import Postgres
 import Spool
+import Web
 
 /// What a daemon is made with; the executable fills it from flags, environment and file.
 package struct DaemonSettings: Sendable {
@@ -17,6 +18,8 @@ package struct DaemonSettings: Sendable {
     package var spool = SpoolOptions()
     package var load = LoadSettings()
     package var drainSeconds = 10
+    /// How long a report over HTTP may keep the database busy.
+    package var reportTimeoutMilliseconds = 30_000
     package var version: String
 
     package init(dataDirectory: String, version: String) {
@@ -47,6 +50,7 @@ package final class Daemon: Sendable {
     private let keeper: Keeper
     private let ledger: Ledger
     private let results: StoredResults
+    private let web: Web
     private let starter = Sync.Monitor<Thread?>(nil)
     private let isStopping = Sync.Monitor(false)
 
@@ -78,18 +82,37 @@ package final class Daemon: Sendable {
         let keeper = Keeper(
             database: connect, spool: spool, ledger: ledger,
             registry: registry)
+        let loadMetrics = LoadMetrics(registry: registry)
         let scan = UnloadedScan(spool: spool, directory: settings.dataDirectory + "/spool")
         loader = Loader(
             database: connect, spool: spool, settings: settings.load,
-            metrics: LoadMetrics(registry: registry), ledger: ledger, notifier: results.notifier,
+            metrics: loadMetrics, ledger: ledger, notifier: results.notifier,
             onClaim: { scan.start(from: $0, ledger) })
         keys = KeyCache(path: settings.dataDirectory + "/keys", database: connect)
+        let web = Web(
+            version: settings.version,
+            reportTimeoutMilliseconds: settings.reportTimeoutMilliseconds, registry: registry,
+            database: connect, keys: keys,
+            dataThrough: { connection in
+                // A database that cannot tell has more to say about the report itself.
+                (try? DataThrough.oldestSpooled(
+                    connection, dataDirectory: settings.dataDirectory)) ?? nil
+            },
+            counters: {
+                let statistics = spool.statistics
+                return LiveCounters(
+                    books: ledger.books, unloaded: ledger.unloaded.received,
+                    isDatabaseUp: loadMetrics.isDatabaseUp, oldestUnloaded: keeper.oldestUnloaded,
+                    spoolBytes: statistics.bytes, spoolUnloadedBytes: statistics.unloadedBytes,
+                    spoolBytesMax: settings.spool.bytesMax)
+            })
+        self.web = web
         service = IngestService(
             settings: settings.service, spool: spool, keys: keys, registry: registry,
             storedWaiter: results,
             onDurable: { received, rejected in
                 ledger.noteDurable(received: received, rejected: rejected)
-            })
+            }, routes: { web.route($0) })
         do throws(HTTPServerError) {
             server = try HTTPServer(configuration: settings.http, handler: service)
         } catch {
@@ -130,6 +153,7 @@ package final class Daemon: Sendable {
             "listening on \(address)",
             ["database": "\(database.target)", "spool": "\(spool.id)"])
         keys.start()
+        web.start()
         starter.withLock { $0 = Thread.start(name: "database") { self.bringUpDatabase() } }
     }
 
@@ -178,6 +202,7 @@ package final class Daemon: Sendable {
         isStopping.withLock { $0 = true }
         isStopping.broadcast()
         starter.withLock { $0 }?.join()
+        web.stop()
         loader.stop(drainSeconds: settings.drainSeconds)
         keeper.stop()
         keys.stop()

@@ -8,18 +8,22 @@ import Synchronization
 package struct ServiceRoute: Sendable {
     /// The methods it takes.
     package var methods: [String]
-    /// The kind of key it needs; nil for none.
-    package var role: KeyRole?
-    /// Answers the request, at once or later from any thread; the body is not read.
-    package var respond: @Sendable (_ exchange: Exchange, _ app: [UInt8]) -> Void
+    /// The kinds of key it takes; none for everybody.
+    package var roles: [KeyRole]
+    /// Answers the request through the service (``IngestService/answer(_:_:)``), at once or later from
+    /// any thread; the body is not read.
+    package var respond: @Sendable (IngestService, _ exchange: Exchange, _ app: [UInt8]) -> Void
 
     /// Creates a route.
     package init(
-        methods: [String], role: KeyRole?,
-        respond: @escaping @Sendable (_ exchange: Exchange, _ app: [UInt8]) -> Void
+        methods: [String], roles: [KeyRole],
+        respond:
+            @escaping @Sendable (
+                IngestService, _ exchange: Exchange, _ app: [UInt8]
+            ) -> Void
     ) {
         self.methods = methods
-        self.role = role
+        self.roles = roles
         self.respond = respond
     }
 }
@@ -130,7 +134,7 @@ package final class IngestService: HTTPHandler {
         try check(exchange, ["POST"])
         if draining.load(ordering: .relaxed) { throw .draining }
         let head = try EventsHead(exchange)
-        try withKey(exchange, role: .ingest) { service, app throws(ServiceRefusal) in
+        try withKey(exchange, roles: [.ingest]) { service, app throws(ServiceRefusal) in
             let body = try ServiceBody(service, exchange, app: app, head: head)
             exchange.accept(body: body)
         }
@@ -138,15 +142,15 @@ package final class IngestService: HTTPHandler {
 
     private func serve(_ route: ServiceRoute, _ exchange: Exchange) throws(ServiceRefusal) {
         try check(exchange, route.methods)
-        guard let role = route.role else {
+        guard !route.roles.isEmpty else {
             // A route may answer later.
             exchange.deferHead()
-            route.respond(exchange, [])
+            route.respond(self, exchange, [])
             return
         }
-        try withKey(exchange, role: role) { _, app throws(ServiceRefusal) in
+        try withKey(exchange, roles: route.roles) { service, app throws(ServiceRefusal) in
             exchange.deferHead()
-            route.respond(exchange, app)
+            route.respond(service, exchange, app)
         }
     }
 
@@ -170,19 +174,19 @@ package final class IngestService: HTTPHandler {
 
     /// Goes on with the app of the request's key, at once or after a look-up.
     private func withKey(
-        _ exchange: Exchange, role: KeyRole,
+        _ exchange: Exchange, roles: [KeyRole],
         _ proceed: @escaping @Sendable (IngestService, [UInt8]) throws(ServiceRefusal) -> Void
     ) throws(ServiceRefusal) {
         guard let key = ServiceKeys.key(in: exchange.headers) else { throw .missingKey }
         let verdict = keys.lookup(key)
         guard verdict == .ask else {
-            try proceed(self, try app(verdict, role: role, of: key))
+            try proceed(self, try app(verdict, roles: roles, of: key))
             return
         }
         exchange.deferHead()
         keys.ask(key) { [self] verdict in
             do throws(ServiceRefusal) {
-                try proceed(self, try app(verdict, role: role, of: key))
+                try proceed(self, try app(verdict, roles: roles, of: key))
             } catch {
                 answer(exchange, error.response)
             }
@@ -191,11 +195,11 @@ package final class IngestService: HTTPHandler {
 
     /// The app of a key that may do this, now.
     private func app(
-        _ verdict: KeyVerdict, role: KeyRole, of key: [UInt8]
+        _ verdict: KeyVerdict, roles: [KeyRole], of key: [UInt8]
     ) throws(ServiceRefusal) -> [UInt8] {
         switch verdict {
         case .known(let app, let found):
-            guard found == role else { throw .wrongKey(found, needed: role) }
+            guard roles.contains(found) else { throw .wrongKey(found, needed: roles) }
             if let wait = rates.wait(key) {
                 throw .tooManyRequests(
                     limit: settings.keyRequestsPerSecondMax, waitMicroseconds: wait)

@@ -33,14 +33,14 @@ package protocol KeyStore: AnyObject, Sendable {
 }
 
 /// Reads the key out of a request.
-enum ServiceKeys {
+package enum ServiceKeys {
     /// More than any key that was ever made.
     static let keyBytesMax = 512
 
     /// The key of the header `Authorization`: `Bearer KEY`, or Basic with the key as user.
     ///
     /// - Returns: Nil when there is none that could be read.
-    static func key(in headers: HeaderFields) -> [UInt8]? {
+    package static func key(in headers: HeaderFields) -> [UInt8]? {
         guard headers.count(of: "Authorization") == 1, let value = headers.first("Authorization"),
             let space = value.firstIndex(of: 0x20)
         else { return nil }

@@ -11,6 +11,8 @@ package struct ServiceRefusal: Error, Sendable {
     package var message: String
     /// Further members of the error object, as actual sizes and limits.
     package var details: [(name: String, value: Int)]
+    /// Further members that are text.
+    package var words: [(name: String, value: String)] = []
     /// Seconds after which to try again; nil when that is of no use as it is.
     package var retryAfter: Int?
     /// Further headers.
@@ -47,6 +49,7 @@ package struct ServiceRefusal: Error, Sendable {
     var errorMember: String {
         var json = "\"error\":{\"code\":\"\(code)\",\"message\":\(JSONString.quoted(message))"
         for (name, value) in details { json += ",\"\(name)\":\(value)" }
+        for (name, value) in words { json += ",\"\(name)\":\(JSONString.quoted(value))" }
         return json + "}"
     }
 
@@ -62,7 +65,7 @@ extension ServiceRefusal {
     }
 
     /// A value of the client's in a message: quoted, and at most its first 64 bytes.
-    private static func shown(_ value: some Collection<UInt8>) -> String {
+    package static func shown(_ value: some Collection<UInt8>) -> String {
         let text = String(decoding: value.prefix(64), as: UTF8.self)
         return "\"\(text)\(value.count > 64 ? "…" : "")\""
     }
@@ -105,17 +108,18 @@ extension ServiceRefusal {
         return refusal
     }
     static let revokedKey = ServiceRefusal(403, "revoked_key", "the key is revoked")
-    static func wrongKey(_ role: KeyRole, needed: KeyRole) -> ServiceRefusal {
+    static func wrongKey(_ role: KeyRole, needed: [KeyRole]) -> ServiceRefusal {
         ServiceRefusal(
             403, "wrong_key",
-            "the key is for \(role.rawValue), this needs one for \(needed.rawValue)")
+            "the key is for \(role.rawValue), this needs one for "
+                + needed.map(\.rawValue).joined(separator: " or "))
     }
     static var keysUnavailable: ServiceRefusal {
         ServiceRefusal(
             503, "keys_unavailable", "the key is new here and could not be looked up",
             retryAfter: jittered(2))
     }
-    static var draining: ServiceRefusal {
+    package static var draining: ServiceRefusal {
         var refusal = ServiceRefusal(
             503, "stopping", "the daemon is stopping", retryAfter: jittered(2))
         refusal.closesConnection = true

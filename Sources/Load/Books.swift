@@ -14,6 +14,9 @@ package struct Books: Equatable, Sendable {
     /// Spool records that cannot be read; their events stay in ``spooled``.
     package var quarantined: Int64 = 0
 
+    /// Empty books.
+    package init() {}
+
     /// The terms by their names in JSON, ``received`` first, then those that add up to it.
     package var terms: [(name: String, value: Int64)] {
         [

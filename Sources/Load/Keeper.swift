@@ -43,6 +43,9 @@ package final class Keeper: Sendable {
         }
     }
 
+    /// When the oldest body still spooled was received, as of a few seconds ago; nil when none is.
+    package var oldestUnloaded: Microseconds? { oldestSpooled.withLock { $0 } }
+
     /// Starts the thread.
     package func start() {
         thread.withLock { $0 = Thread.start(name: "keeper") { self.run() } }

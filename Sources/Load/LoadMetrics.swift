@@ -32,6 +32,9 @@ package final class LoadMetrics: Sendable {
         self.failures = failures
     }
 
+    /// Whether the loader has a session with the database.
+    package var isDatabaseUp: Bool { databaseUp.value == 1 }
+
     func noteFailure(_ error: LoadError) {
         databaseUp.set(0)
         failures[error.metricLabel]?.add()

@@ -91,6 +91,15 @@ package struct LoadSettings: Equatable, Sendable {
     package init() {}
 }
 
+/// The settings of reports over HTTP.
+package struct ReportSettings: Equatable, Sendable {
+    /// How long a report may keep the database busy.
+    package var timeoutMilliseconds = 30_000
+
+    /// Makes the defaults.
+    package init() {}
+}
+
 /// Everything `tapline serve` can be told, after flags, environment and file.
 package struct ServeSettings: Equatable, Sendable {
     /// Where HTTP is served.
@@ -107,6 +116,8 @@ package struct ServeSettings: Equatable, Sendable {
     package var spool = SpoolSettings()
     /// Batching.
     package var load = LoadSettings()
+    /// Reports over HTTP.
+    package var report = ReportSettings()
 
     /// Makes the defaults; the data directory is empty and has to be set.
     package init() {}

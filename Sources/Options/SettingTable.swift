@@ -155,6 +155,9 @@ package struct SettingSpec: Sendable {
         duration(
             "load.batch_age_ms", \.load.batchAgeMilliseconds, 1...60_000,
             "time the first row of a batch waits for others"),
+        duration(
+            "report.timeout", \.report.timeoutMilliseconds, 100...day,
+            "time the database gets for a report over HTTP, then 503"),
     ]
 
     /// The setting with that key.

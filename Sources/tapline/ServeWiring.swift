@@ -54,5 +54,6 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.load.batchRowsMax = settings.load.batchRowsMax
     daemon.load.batchAgeMilliseconds = settings.load.batchAgeMilliseconds
     daemon.load.segmentRowsMax = settings.load.segmentRowsMax
+    daemon.reportTimeoutMilliseconds = settings.report.timeoutMilliseconds
     return daemon
 }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.serialized) struct DashboardTests {
     @Test(arguments: [
         "test_rules", "test_documents", "test_deploy", "test_openapi", "test_dashboards",
-        "test_benchmarks",
+        "test_benchmarks", "test_live",
     ])
     func scriptPasses(script: String) throws {
         let process = Process()

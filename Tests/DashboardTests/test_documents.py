@@ -47,7 +47,8 @@ class Names(unittest.TestCase):
 
 class Codes(unittest.TestCase):
     def test_http_document_has_every_code_and_no_other(self):
-        source = "\n".join(path.read_text() for path in SERVICE.glob("Service*.swift"))
+        files = [*SERVICE.glob("Service*.swift"), *(ROOT / "Sources/Web").glob("*.swift")]
+        source = "\n".join(path.read_text() for path in files)
         codes = set(re.findall(r'(?:\b\d{3}|settings),\s*"([a-z_]+)"', source))
         table = (ROOT / "docs/http.md").read_text().split("## Every status")[1].split("## Limits")[0]
         named = set()

@@ -58,6 +58,62 @@ class Document(unittest.TestCase):
                         allowed = set(re.findall(r"\w+", headers["Allow"])) - {"HEAD"}
                         self.assertEqual(allowed, set(methods))
 
+    def test_every_status_of_reports_is_documented_and_comes(self):
+        reader = self.tapline.key("openapi", role="read")
+        self.ask("/v1/events?ack=stored", "POST", self.key, GOOD.replace(
+            b'"openapi"', b'"report","campaign_id":"c"'), Content_Type="application/x-ndjson")
+        compare = "/v1/reports/compare?campaign=c&campaign=d"
+        for path, target in (
+            ("/v1/reports/campaigns", "/v1/reports/campaigns?top=1"),
+            ("/v1/reports/campaigns/{campaign}", "/v1/reports/campaigns/c?top=1"),
+            ("/v1/reports/compare", compare),
+        ):
+            status, headers, _ = self.ask(target, key=reader)
+            answers = [
+                (200, status),
+                (304, self.ask(target, key=reader, If_None_Match=headers["ETag"])[0]),
+                (400, self.ask(target + "&tz=nowhere", key=reader)[0]),
+                (401, self.ask(target)[0]),
+                (403, self.ask(target, key=self.key)[0]),
+                (405, self.ask(target, "POST", reader, b"")[0]),
+            ]
+            if "{" in path:
+                answers.append((404, self.ask("/v1/reports/campaigns/none", key=reader)[0]))
+            with self.subTest(path=path):
+                self.assertEqual([came for _, came in answers], [wanted for wanted, _ in answers])
+                came = {str(status) for status, _ in answers}
+                self.assertEqual(self.paths[path]["GET"], came | {"429", "503"})
+
+    def test_every_member_of_a_report_is_documented(self):
+        reader = self.tapline.key("members", role="read")
+        text = (ROOT / "docs/openapi.yaml").read_text()
+
+        def members(schema):
+            part = re.split(r"\n    \w", text.split(f"\n    {schema}:\n")[1])[0]
+            return set(re.findall(r"^        (\w+):", part, re.MULTILINE))
+
+        report = json.loads(self.ask("/v1/reports/campaigns", key=reader)[2])
+        self.assertEqual(members("Report"), set(report) | {"next"})
+        self.assertEqual(members("ReportRow"), set(report["totals"]))
+        self.assertEqual(members("Rate"), set(report["totals"]["ctr_sent"]))
+        comparison = json.loads(
+            self.ask("/v1/reports/compare?campaign=c&campaign=d", key=reader)[2])
+        self.assertEqual(members("Comparison"), set(comparison))
+        pair = re.search(r"required: \[(a, b, .*?)\]", text)[1]
+        self.assertEqual(set(pair.split(", ")), set(comparison["pairs"][0]))
+
+    def test_every_parameter_of_a_report_is_documented(self):
+        reader = self.tapline.key("parameters", role="read")
+        text = (ROOT / "docs/openapi.yaml").read_text()
+        shared = dict(re.findall(r"^    (\w+):\n      name: (\S+)\n      in: query", text, re.MULTILINE))
+        for path in ("/v1/reports/campaigns", "/v1/reports/compare"):
+            part = re.split(r"\n  /", text.split(f"\n  {path}:\n")[1])[0]
+            named = set(re.findall(r"- name: (\S+)\n          in: query", part))
+            named |= {shared[name] for name in re.findall(r"parameters/(\w+)", part) if name in shared}
+            answer = json.loads(self.ask(path + "?no-such=1", key=reader)[2])
+            known = answer["error"]["message"].split("there are ")[1].split(", ")
+            self.assertEqual(named, set(known))
+
     def test_every_path_of_the_product_that_answers_is_documented(self):
         for path in ("/", "/v1/reports/campaigns", "/v1/tail", "/v1", "/version"):
             if path not in self.paths:

@@ -80,7 +80,7 @@ final class ServiceFixture: Sendable {
             storedWaiter: waiter,
             routes: { path in
                 guard path == "/v1/reports/campaigns" else { return nil }
-                return ServiceRoute(methods: ["GET"], role: .read) { exchange, app in
+                return ServiceRoute(methods: ["GET"], roles: [.read]) { _, exchange, app in
                     let text = String(decoding: app, as: UTF8.self)
                     exchange.respond(.json(status: 200, "{\"app\":\"\(text)\"}"))
                 }

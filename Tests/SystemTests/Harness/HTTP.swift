@@ -19,6 +19,7 @@ struct Answer {
 final class Connection {
     private let socket: Int32
     private var buffer: [UInt8] = []
+    private var events = ""
 
     init(port: Int, timeoutSeconds: Int = 30) throws {
         socket = Glibc.socket(
@@ -113,6 +114,28 @@ final class Connection {
             buffer = []
         }
         return Answer(status: status, headers: headers, body: body)
+    }
+
+    /// Reads server-sent events of a chunked answer until one is as wanted.
+    func event(_ name: String, where isWanted: (JSON) -> Bool = { _ in true }) throws -> JSON {
+        let deadline = Date().addingTimeInterval(60)
+        while true {
+            guard Date() < deadline else {
+                throw Failure("no such \(name) in 60 s", isFinal: true)
+            }
+            while let end = events.firstRange(of: "\n\n") {
+                let event = events[..<end.lowerBound]
+                events.removeSubrange(..<end.upperBound)
+                let lines = event.split(separator: "\n")
+                guard lines.first == "event: \(name)", lines.count == 2 else { continue }
+                let json = try JSON(parsing: lines[1].dropFirst("data: ".count).utf8)
+                if isWanted(json) { return json }
+            }
+            guard let size = Int(try line(), radix: 16) else { throw Failure("not a chunk") }
+            guard size > 0 else { throw Failure("the stream has ended", isFinal: true) }
+            events += String(decoding: try take(size), as: UTF8.self)
+            _ = try line()
+        }
     }
 
     private func line() throws -> String {

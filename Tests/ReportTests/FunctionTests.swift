@@ -153,7 +153,7 @@ struct FunctionTests {
         // Partitions that come later are read by the report as well.
         try base.openSegment()
         try base.add([Seed(.clicked, "m3", campaign: "other", at: 30_000)])
-        try base.connection.execute("SET ROLE tapline_reader")
+        try base.connection.execute("SET ROLE tapline_reporting")
         for view in ["campaign", "campaign_day", "events"] {
             let count = try base.connection.query("SELECT count(*) FROM reporting.\(view)")
             #expect(count.int64(0, 0)! > 0)

@@ -36,8 +36,8 @@ COMMENT ON VIEW reporting.events IS 'Every stored event, once; properties as jso
 -- Not every owner of a database may make roles: then its administrator does.
 DO $$
 BEGIN
-    IF to_regrole('tapline_reader') IS NULL THEN
-        CREATE ROLE tapline_reader NOLOGIN;
+    IF to_regrole('tapline_reporting') IS NULL THEN
+        CREATE ROLE tapline_reporting NOLOGIN;
     END IF;
 EXCEPTION WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN
     NULL;
@@ -45,12 +45,12 @@ END
 $$;
 DO $$
 BEGIN
-    IF to_regrole('tapline_reader') IS NOT NULL THEN
-        GRANT USAGE ON SCHEMA reporting, tapline TO tapline_reader;
+    IF to_regrole('tapline_reporting') IS NOT NULL THEN
+        GRANT USAGE ON SCHEMA reporting, tapline TO tapline_reporting;
         -- What the views read, and the partitions to come; no keys, and no bodies that were refused.
-        GRANT SELECT ON ALL TABLES IN SCHEMA reporting, tapline TO tapline_reader;
-        REVOKE ALL ON tapline.api_key, tapline.dead_letter, tapline.conflict FROM tapline_reader;
-        ALTER DEFAULT PRIVILEGES IN SCHEMA tapline GRANT SELECT ON TABLES TO tapline_reader;
+        GRANT SELECT ON ALL TABLES IN SCHEMA reporting, tapline TO tapline_reporting;
+        REVOKE ALL ON tapline.api_key, tapline.dead_letter, tapline.conflict FROM tapline_reporting;
+        ALTER DEFAULT PRIVILEGES IN SCHEMA tapline GRANT SELECT ON TABLES TO tapline_reporting;
     END IF;
 END
 $$

@@ -110,8 +110,8 @@ package enum ReportJourneys: String, Sendable {
     /// Never.
     case never
 
-    /// How many stored events are few.
-    static let fewEvents = 1_000_000
+    /// How many stored events are few: nobody who did not ask for it should wait.
+    static let fewEvents = 200_000
 }
 
 /// What rows are sorted by: numbers fall, names rise.

@@ -64,7 +64,9 @@ let package = Package(
         library("Platform", ["CPlatform"]),
         .target(
             name: "Schema", path: "sql",
-            resources: [.embedInCode("migrations"), .embedInCode("report")],
+            resources: [
+                .embedInCode("migrations"), .embedInCode("cells"), .embedInCode("report"),
+            ],
             swiftSettings: strict),
 
         .target(name: "CPlatform"),

@@ -12,10 +12,32 @@ extension Schema {
     package enum CellTable: String, CaseIterable, Sendable {
         /// Knows of campaigns alone.
         case campaign
-        /// Knows of time as well.
+        /// Knows of campaigns and time.
         case quarter
-        /// Knows of dimensions as well.
+        /// Knows of campaigns and dimensions.
         case dimension
+        /// Knows of dimensions and time.
+        case time
+        /// Knows of all.
+        case all
+
+        /// Of the table, in schema `tapline`.
+        var name: String { self == .all ? "cell" : "cell_\(rawValue)" }
+
+        /// The fewest cells that know what is asked for.
+        ///
+        /// - Parameter isPast: Whether they have to tell of the past.
+        package static func knowing(
+            campaign: Bool, time: Bool, dimensions: Bool, isPast: Bool
+        ) -> CellTable {
+            switch (campaign, time, dimensions) {
+            case (_, false, false): isPast ? .dimension : .campaign
+            case (true, true, false): .quarter
+            case (_, false, true): .dimension
+            case (false, true, _): .time
+            case (true, true, true): .all
+            }
+        }
     }
 
     /// How all events make the units of a report.
@@ -53,10 +75,10 @@ extension Schema {
 
     /// Counts and rates.
     private static func counts(hasJourney: Bool) -> String {
-        report(.cells)
-            .replacing("<sums>", with: report(.sums))
-            .replacing("<has journey>", with: "\(hasJourney)")
-            .replacing("<opening>", with: hasJourney ? opening : noOpening)
+        report(.cells).filled([
+            "sums": report(.sums), "has journey": "\(hasJourney)",
+            "opening": hasJourney ? opening : noOpening,
+        ])
     }
 
     /// Limits of the time to open, in seconds, for which reports count the units that were opened.
@@ -69,7 +91,7 @@ extension Schema {
     private static var opening: String {
         let bounds = openLimits.map { "BETWEEN 0 AND \($0)" } + [">= 0"]
         let counts = bounds.map { "count(*) FILTER (WHERE seconds \($0))" }
-        return report(.opening).replacing("<opened>", with: counts.joined(separator: ", "))
+        return report(.opening).filled(["opened": counts.joined(separator: ", ")])
     }
 
     private static let noOpening = """
@@ -85,7 +107,7 @@ extension Schema {
 
     private static func allUnits(_ scope: EventScope) -> String {
         (scope.isCut
-            ? report(.piece).replacing("<delivered>", with: delivered)
+            ? report(.piece).filled(["delivered": delivered])
             : "unit AS (SELECT \(unitColumns), 0 AS part FROM exact)")
                 + """
                 ,
@@ -126,20 +148,17 @@ extension Schema {
             FROM source s JOIN orphan o ON o.message = tapline.unit_message(s.unit)
             WHERE s.type = 1 AND s.campaign_id IS NOT NULL
             """
-        var parts = [
-            report(.source).replacing(
-                "<from>", with: fromSpecial ? ofSpecial(isPast: isPast) : "tapline.event e"),
-            report(.exact).replacing("<sibling>", with: siblings),
-        ]
         let inPeriod = """
             ($2::timestamptz IS NULL OR e.event_time >= $2::timestamptz)
                 AND ($3::timestamptz IS NULL OR e.event_time < $3::timestamptz)
             """
         var values = [
+            "from": fromSpecial ? ofSpecial(isPast: isPast) : "tapline.event e",
+            "sibling": siblings,
             "in piece": scope.isByActivity ? inPeriod : "true",
             "any time": scope.isByActivity ? "true" : "false",
             "journey": scope.hasJourney
-                ? report(.journey).replacing("<delivered>", with: delivered) : "",
+                ? report(.journey).filled(["delivered": delivered]) : "",
             // What only single events say is wide, so it is left out where nobody asks.
             "device time": scope.hasJourney
                 ? "CASE WHEN e.time_rule <> 2 THEN e.occurred_at END" : "NULL::timestamptz",
@@ -152,64 +171,51 @@ extension Schema {
             values["piece one"] = "NULL::text"
             values["piece two"] = "NULL::text"
         }
-        for (name, value) in values {
-            parts = parts.map { $0.replacing("<\(name)>", with: value) }
-        }
+        var parts = [report(.source).filled(values), report(.exact).filled(values)]
         if fromSpecial {
             parts.insert("special AS MATERIALIZED (SELECT * FROM tapline.special_events())", at: 0)
         }
         return parts.map { $0 + ",\n" }.joined()
     }
 
-    /// CTE `plain`, and a comma; placeholders are left where the table has what they stand for.
+    /// CTE `plain`, and a comma; what the cells do not know is null.
     private static func units(from table: CellTable, isPast: Bool = false) -> String {
         // A condition on the quarter itself, which an index can answer.
-        func inPeriod(_ name: String, _ columns: String, _ condition: String) -> String {
+        let inPeriod = """
+            ($2::timestamptz IS NULL
+                OR quarter >= (extract(epoch FROM $2::timestamptz) / 900)::bigint)
+            AND ($3::timestamptz IS NULL
+                OR quarter < (extract(epoch FROM $3::timestamptz) / 900)::bigint)
             """
-            SELECT \(columns) FROM \(name)
-            WHERE ($2::timestamptz IS NULL
-                    OR quarter >= (extract(epoch FROM $2::timestamptz) / 900)::bigint)
-                AND ($3::timestamptz IS NULL
-                    OR quarter < (extract(epoch FROM $3::timestamptz) / 900)::bigint)
+        // These are asked only without a period.
+        let isTimeless = table == .campaign || table == .dimension
+        let always = "$2::timestamptz IS NULL AND $3::timestamptz IS NULL"
+        let hasDimensions = table != .campaign && table != .quarter
+        let columns =
+            ["states", "units", "clicks", "late", "app"]
+            + [table == .time ? "NULL::text AS campaign_id" : "campaign_id"]
+            + [isTimeless ? "NULL::int AS quarter" : "quarter"]
+            + Self.columns.map { hasDimensions ? $0 : "NULL::text AS \($0)" }
+        func rows(_ name: String, _ condition: String) -> String {
+            """
+            SELECT \(columns.joined(separator: ", ")) FROM \(name)
+            WHERE \(isTimeless ? always : inPeriod)
                 AND \(condition)
             """
         }
-        let segment = segmentOfReport
-        func withChanges(_ name: String, _ columns: String) -> String {
-            var parts = [
-                inPeriod(name, columns, isPast ? "segment < \(segment)" : "true"),
-                inPeriod(
-                    "tapline.cell_change", columns, isPast ? "batch <= $1" : "$1::bigint > -1"),
-            ]
-            if isPast {
-                parts.append(
-                    inPeriod(
-                        "tapline.cell_past", columns, "segment = \(segment) AND batch <= $1"))
-            }
-            return "(\(parts.joined(separator: "\nUNION ALL\n")))"
+        var parts = [
+            rows("tapline.\(table.name)", isPast ? "segment < \(segmentOfReport)" : "true")
+        ]
+        if table != .campaign {
+            // Of all loads at once; the others say only what closed segments were.
+            parts.append(rows("tapline.cell_change", isPast ? "batch <= $1" : "$1::bigint > -1"))
         }
-        let columns = "quarter, states, units, clicks, late, app, campaign_id"
-        var absent: [String] = []
-        let cells: String
-        switch table {
-        case .campaign:
-            // Asked only without a period, of which it knows nothing.
-            cells = """
-                (SELECT * FROM tapline.cell_campaign
-                WHERE $2::timestamptz IS NULL AND $3::timestamptz IS NULL)
-                """
-            absent = ["first", "second", "quarter"]
-        case .quarter:
-            cells = withChanges("tapline.cell_quarter", columns)
-            absent = ["first", "second"]
-        case .dimension:
-            cells = withChanges("tapline.cell", ([columns] + Self.columns).joined(separator: ", "))
+        if isPast {
+            parts.append(
+                rows("tapline.cell_past", "segment = \(segmentOfReport) AND batch <= $1"))
         }
-        var text = report(.plain).replacing("<cells>", with: cells)
-        for name in absent {
-            text.replace("<\(name)>", with: name == "quarter" ? "NULL::int" : "NULL::text")
-        }
-        return text + ",\n"
+        return report(.plain).filled(["cells": "(\(parts.joined(separator: "\nUNION ALL\n")))"])
+            + ",\n"
     }
 
     /// The key of the day of a time, of the session's time zone.
@@ -235,10 +241,12 @@ extension Schema {
                 SELECT quarter, min(quarter) OVER (PARTITION BY \(key)) AS first
                 FROM (
                     SELECT quarter, to_timestamp(quarter * 900::float8) AS at
-                    FROM (SELECT quarter FROM tapline.cell_quarter
-                        UNION SELECT quarter FROM tapline.cell_change
-                        UNION SELECT quarter FROM tapline.cell_past
-                            WHERE segment = \(segmentOfReport)) q) t) k
+                    FROM (
+                        SELECT quarter FROM tapline.cell_time
+                        UNION ALL SELECT quarter FROM tapline.cell_change
+                        UNION ALL SELECT quarter FROM tapline.cell_past
+                            WHERE segment = \(segmentOfReport)) q
+                    GROUP BY quarter) t) k
                 ON k.quarter = e.quarter
         """
     }
@@ -247,28 +255,25 @@ extension Schema {
     /// when repeated.
     package static var reportFunction: String {
         let scope = EventScope()
-        var text = report(.function)
-            .replacing("<units of events>", with: units(fromSpecial: false) + allUnits(scope))
-            .replacing("<special>", with: units(fromSpecial: true))
-            .replacing("<units of special>", with: specialUnits)
-            .replacing("<units of cells>", with: plainUnits)
-            .replacing("<counts>", with: counts(hasJourney: false) + functionSelection)
-        for table in CellTable.allCases {
-            text.replace("<cells by \(table.rawValue)>", with: units(from: table))
-        }
         let first = "CASE $8 " + columns.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
         let one =
             "CASE $8 WHEN 'day' THEN \(dayKey("first_at")) "
             + "WHEN 'hour' THEN \(hourKey("first_at")) ELSE first END"
-        for (name, value) in [
+        var values = [
+            "units of events": units(fromSpecial: false) + allUnits(scope),
+            "special": units(fromSpecial: true), "units of special": specialUnits,
+            "units of cells": plainUnits,
+            "counts": counts(hasJourney: false) + functionSelection,
             "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
             "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",
             "cell campaign": "CASE WHEN $9 THEN e.campaign_id END",
             "version flags": "", "calendar": "",
             "quarter": "CASE WHEN $8 IN ('day', 'hour') THEN e.quarter END",
-        ] {
-            text.replace("<\(name)>", with: value)
+        ]
+        for table in CellTable.allCases {
+            values["cells by \(table.rawValue)"] = units(from: table)
         }
+        let text = report(.function).filled(values)
         return text + ";\n" + report(.views)
     }
 

@@ -17,6 +17,7 @@ package enum Schema {
         Migration(version: 3, name: "cells", sql: text(PackageResources._003_cells_sql)),
         Migration(version: 4, name: "news", sql: text(PackageResources._004_news_sql)),
         Migration(version: 5, name: "reports", sql: text(PackageResources._005_reports_sql)),
+        Migration(version: 6, name: "sums", sql: text(PackageResources._006_sums_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
@@ -61,6 +62,14 @@ package enum Schema {
         case .views: text(PackageResources.views_sql)
         }
     }
+
+    /// What is made anew after the migrations wherever its text is of another version of the program:
+    /// ``cellFunctions`` and ``reportFunction``.
+    package static let functions = cellFunctions + ";\n" + reportFunction
+
+    /// The functions that make cells.
+    package static let cellFunctions =
+        text(PackageResources.merge_sql) + ";\n" + text(PackageResources.rebuild_sql)
 
     private static func text(_ bytes: [UInt8]) -> String {
         String(decoding: bytes, as: UTF8.self)

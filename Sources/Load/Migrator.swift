@@ -63,16 +63,16 @@ package enum Migrator {
             applied.append("\(migration.version) \(migration.name)")
             version = migration.version
         }
-        try makeReportFunction(connection)
+        try makeFunctions(connection)
         return Outcome(applied: applied, version: version)
     }
 
-    /// Makes `tapline.report` and the views over it anew where their text is of another version of the
-    /// program.
-    private static func makeReportFunction(
+    /// Makes the functions, and the views over them, anew where their text is of another version of
+    /// the program.
+    private static func makeFunctions(
         _ connection: borrowing PostgresConnection
     ) throws(LoadError) {
-        let definition = Schema.reportFunction
+        let definition = Schema.functions
         let comment =
             "Views for BI tools (docs/reports.md); text \(Hex.encode(sha256(Array(definition.utf8))))"
         let present = try connection.statement(

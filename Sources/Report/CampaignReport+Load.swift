@@ -8,12 +8,14 @@ extension CampaignReport {
     /// - Parameters:
     ///   - options: What to report.
     ///   - connection: Outside of a transaction, and so again afterwards, whatever happens.
+    ///   - plans: Of the connection, if it is kept for more reports.
     /// - Throws: ``ReportError``; nothing in the database has changed.
     package static func load(
-        _ options: ReportOptions, on connection: borrowing PostgresConnection
+        _ options: ReportOptions, on connection: borrowing PostgresConnection,
+        plans: ReportPlans? = nil
     ) throws(ReportError) -> CampaignReport {
         try inSnapshot(of: connection) { connection throws(ReportError) in
-            try ReportReader(options: options).read(connection)
+            try ReportReader(options: options, plans: plans).read(connection)
         }
     }
 
@@ -44,7 +46,8 @@ extension CampaignReport {
     /// What the counts of a report hang on beside its options, without counting: ``stamp`` of the
     /// report that ``load(_:on:)`` would give.
     package static func stamp(
-        of options: ReportOptions, on connection: borrowing PostgresConnection
+        of options: ReportOptions, on connection: borrowing PostgresConnection,
+        plans: ReportPlans? = nil
     ) throws(ReportError) -> String {
         do throws(PostgresError) {
             try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -52,13 +55,14 @@ extension CampaignReport {
             throw .database(error)
         }
         defer { _ = try? connection.execute("ROLLBACK") }
-        return try ReportReader(options: options).stamp(connection)
+        return try ReportReader(options: options, plans: plans).stamp(connection)
     }
 }
 
 /// Reads one report within a transaction.
 struct ReportReader {
     let options: ReportOptions
+    var plans: ReportPlans?
 
     /// What the report is of, as the database answered.
     private struct Frame {
@@ -95,6 +99,13 @@ struct ReportReader {
         return try frame(connection).stamp
     }
 
+    /// Whether the report is of small tables without an index that would help: one plan is good for all
+    /// campaigns and apps. Others are better planned with their periods.
+    private var isSmall: Bool {
+        plans != nil && options.from == nil && options.to == nil && options.asOf == nil
+            && !options.by.contains(where: \.isTime)
+    }
+
     private func setUp(_ connection: borrowing PostgresConnection) throws(ReportError) {
         if options.timeZone != "UTC" {
             let found = try ask(
@@ -112,8 +123,10 @@ struct ReportReader {
             """
             SELECT set_config('TimeZone', $1, true), set_config('jit', 'off', true),
                 set_config('enable_mergejoin', 'off', true), set_config('enable_sort', 'off', true),
-                set_config('work_mem', '128MB', true)
-            """, [.text(options.timeZone)])
+                set_config('work_mem', '128MB', true), set_config('plan_cache_mode', $2, true),
+                -- Nobody would read the report of a command that has been stopped.
+                set_config('client_connection_check_interval', '5s', true)
+            """, [.text(options.timeZone), .text(isSmall ? "force_generic_plan" : "auto")])
     }
 
     private func frame(_ connection: borrowing PostgresConnection) throws(ReportError) -> Frame {
@@ -211,10 +224,10 @@ struct ReportReader {
 
     /// The smallest cells that know what is asked for.
     private func cellTable(isPast: Bool) -> Schema.CellTable {
-        let others = options.by.filter { $0 != .campaign }
-        if others.contains(where: { !$0.isTime }) { return .dimension }
-        let isOfAllTime = others.isEmpty && options.from == nil && options.to == nil
-        return isOfAllTime && !isPast ? .campaign : .quarter
+        .knowing(
+            campaign: options.by.contains(.campaign) || options.campaign != nil,
+            time: options.by.contains(where: \.isTime) || options.from != nil || options.to != nil,
+            dimensions: options.by.contains { $0 != .campaign && !$0.isTime }, isPast: isPast)
     }
 
     /// The first column after the rates.
@@ -282,7 +295,8 @@ struct ReportReader {
         _ connection: borrowing PostgresConnection, _ sql: String, _ values: [PostgresValue] = []
     ) throws(ReportError) -> PostgresResult {
         do throws(PostgresError) {
-            return try connection.query(sql, values)
+            guard isSmall, let plans else { return try connection.query(sql, values) }
+            return try plans.query(sql, values, on: connection)
         } catch {
             throw .database(error)
         }

@@ -67,10 +67,11 @@ package struct Comparison: Sendable {
     ///   - names: At least two different campaign ids.
     ///   - rate: The name of a rate; nil for the headline.
     ///   - options: What to report, but for rows and order.
+    ///   - plans: Of the connection, if it is kept for more reports.
     /// - Throws: ``ReportError``.
     package static func load(
         _ names: [String], by rate: String?, _ options: ReportOptions,
-        on connection: borrowing PostgresConnection
+        on connection: borrowing PostgresConnection, plans: ReportPlans? = nil
     ) throws(ReportError) -> Comparison {
         guard names.count >= 2, Set(names).count == names.count else {
             throw .invalidOption(
@@ -90,7 +91,8 @@ package struct Comparison: Sendable {
         let needsJourneys = chosen == .influencedRate || chosen == .conversionRate
         options.journeys = needsJourneys ? .always : .never
         return try Comparison(
-            names, by: chosen ?? nil, of: CampaignReport.load(options, on: connection))
+            names, by: chosen ?? nil, of: CampaignReport.load(options, on: connection, plans: plans)
+        )
     }
 
     private static func pairs(_ rates: [RateValue]) -> [Pair] {

@@ -59,7 +59,8 @@ extension ReportDelta {
         return "\(count) second\(count == 1 ? "" : "s")"
     }
 
-    private func json() -> String {
+    /// The changes as JSON.
+    package func json() -> String {
         func member(_ name: String, _ value: String?) -> String {
             "\"\(name)\":\(value.map(JSONString.quoted) ?? "null")"
         }

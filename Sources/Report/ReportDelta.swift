@@ -33,9 +33,11 @@ package struct ReportDelta: Sendable {
     /// - Parameters:
     ///   - options: What to report; influenced, converted and time to open are left out.
     ///   - since: The `as_of` of the earlier report.
+    ///   - plans: Of the connection, if it is kept for more reports.
     /// - Throws: ``ReportError``.
     package static func load(
-        _ options: ReportOptions, since: ReportTime, on connection: borrowing PostgresConnection
+        _ options: ReportOptions, since: ReportTime, on connection: borrowing PostgresConnection,
+        plans: ReportPlans? = nil
     ) throws(ReportError) -> ReportDelta {
         var options = options
         options.journeys = .never
@@ -45,7 +47,7 @@ package struct ReportDelta: Sendable {
         earlier.asOf = since
         return try CampaignReport.inSnapshot(of: connection) { connection throws(ReportError) in
             let before = try ReportReader(options: earlier).read(connection)
-            let now = try ReportReader(options: options).read(connection)
+            let now = try ReportReader(options: options, plans: plans).read(connection)
             let arrivals = try arrivals(since: since, options, connection)
             return ReportDelta(before, now, arrivals, top: top)
         }

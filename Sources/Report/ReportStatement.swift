@@ -17,23 +17,19 @@ struct ReportStatement {
             text += "WHERE place = 1 OR place > \(options.offset) + 1 ORDER BY place LIMIT $7"
         }
         let isByCampaign = options.by.contains(.campaign)
-        // Those first have others in them.
-        for (name, value) in [
-            ("version flags", places.versionFlags),
-            ("first", places[0].column), ("second", places[1].column),
-            ("one", places[0].key), ("two", places[1].key),
-            ("piece one", places[0].piece), ("piece two", places[1].piece),
-            ("piece first", places[0].ofPiece ? "p.piece_one" : "x.first"),
-            ("piece second", places[1].ofPiece ? "p.piece_two" : "x.second"),
-            ("campaign", isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text"),
-            ("cell campaign", isByCampaign ? "e.campaign_id" : "NULL::text"),
-            ("quarter", options.by.contains(where: \.isTime) ? "k.first" : "NULL::int"),
-            ("calendar", Self.calendar(options)),
-            ("conversion window", "interval '\(options.conversionHours) hours'"),
-        ] {
-            text = text.replacing("<\(name)>", with: value)
-        }
-        sql = text
+        sql = text.filled([
+            "version flags": places.versionFlags,
+            "first": places[0].column, "second": places[1].column,
+            "one": places[0].key, "two": places[1].key,
+            "piece one": places[0].piece, "piece two": places[1].piece,
+            "piece first": places[0].ofPiece ? "p.piece_one" : "x.first",
+            "piece second": places[1].ofPiece ? "p.piece_two" : "x.second",
+            "campaign": isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text",
+            "cell campaign": isByCampaign ? "e.campaign_id" : "NULL::text",
+            "quarter": options.by.contains(where: \.isTime) ? "k.first" : "NULL::int",
+            "calendar": Self.calendar(options),
+            "conversion window": "interval '\(options.conversionHours) hours'",
+        ])
     }
 
     /// How the dimensions but campaign are computed: at most two.

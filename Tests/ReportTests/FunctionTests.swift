@@ -60,7 +60,7 @@ struct FunctionTests {
     @Test(arguments: ["campaign", "day", "hour", "platform", "campaign,platform"])
     func functionCountsWhatTheCommandLineCounts(dimensions: String) throws {
         let base = try ReportBase()
-        try base.connection.execute(Schema.reportFunction)
+        try base.connection.execute(Schema.functions)
         func expectSame() throws {
             for period in [
                 [], ["2026-09-01T05:30:00Z"], ["2026-09-01T05:30:00Z", "2026-09-03T00:00:00Z"],
@@ -85,7 +85,7 @@ struct FunctionTests {
     @Test(arguments: ["weekday", "day,platform", "campaign,day,platform", "'"])
     func functionRefusesOtherDimensions(dimensions: String) throws {
         let base = try ReportBase()
-        try base.connection.execute(Schema.reportFunction)
+        try base.connection.execute(Schema.functions)
         #expect(throws: PostgresError.self) {
             try base.connection.query(
                 "SELECT * FROM tapline.report($1)", [.text(dimensions)])
@@ -94,7 +94,7 @@ struct FunctionTests {
 
     @Test func functionGivesTheCallersTimeZoneBack() throws {
         let base = try ReportBase()
-        try base.connection.execute(Schema.reportFunction + "; SET timezone = 'Asia/Tokyo'")
+        try base.connection.execute(Schema.functions + "; SET timezone = 'Asia/Tokyo'")
         let answer = try base.connection.query(
             """
             SELECT current_setting('timezone'),
@@ -108,7 +108,7 @@ struct FunctionTests {
 
     @Test func viewsHaveTheNumbersOfTheCommandLine() throws {
         let base = try ReportBase()
-        try base.connection.execute(Schema.reportFunction)
+        try base.connection.execute(Schema.functions)
         try base.add(Self.seeds(40))
         func rows(_ sql: String) throws -> [String] {
             let answer = try base.connection.query(sql)
@@ -148,7 +148,7 @@ struct FunctionTests {
 
     @Test func theReaderRoleReadsViewsAndNoKeys() throws {
         let base = try ReportBase()
-        try base.connection.execute(Schema.reportFunction)
+        try base.connection.execute(Schema.functions)
         try base.add(Self.seeds(40))
         // Partitions that come later are read by the report as well.
         try base.openSegment()

@@ -107,7 +107,7 @@ import Testing
             """)
         #expect(Set((0..<found.rows).map { found.string($0, 0)! }) == special)
         let units = Set(seeds.map { "\($0.message ?? "-") \($0.device ?? "-")" })
-        for table in ["cell", "cell_quarter", "cell_campaign"] {
+        for table in ["cell", "cell_quarter", "cell_dimension", "cell_time", "cell_campaign"] {
             let counted = try Self.number(
                 base.connection, "SELECT coalesce(sum(units), 0)::bigint FROM tapline.\(table)")
             #expect(counted == Int64(units.subtracting(special).count), "\(table)")
@@ -200,7 +200,7 @@ import Testing
 
     @Test func mergingIsSeenWholeOrNotAtAll() throws {
         let base = try ReportBase()
-        try base.connection.execute(Schema.reportFunction)
+        try base.connection.execute(Schema.functions)
         try base.add(Self.mixed())
         try base.openSegment()
         try base.unmerge()
@@ -253,6 +253,7 @@ import Testing
         for migration in Schema.migrations.dropFirst(2) {
             try old.connection.execute("BEGIN; \(migration.sql); COMMIT")
         }
+        try old.connection.execute(Schema.cellFunctions)
 
         let new = try ReportBase()
         try new.connection.execute("INSERT INTO tapline.test_device VALUES ('app0', 'd1')")

@@ -72,6 +72,7 @@ final class ReportBase {
         for migration in Schema.migrations.prefix(version) {
             try connection.execute(migration.sql)
         }
+        if version == Schema.migrations.count { try connection.execute(Schema.cellFunctions) }
     }
 
     /// Stores events as one batch, and counts them in cells.

@@ -29,11 +29,14 @@ DECLARE
     words text[] := string_to_array(dimensions, ',');
     by_campaign boolean := 'campaign' = ANY (words);
     other text;
+    has_time boolean;
     newest bigint;
     statement text;
 BEGIN
     words := array_remove(words, 'campaign');
     other := words[1];
+    has_time := coalesce(other IN ('day', 'hour'), false)
+        OR period_from IS NOT NULL OR period_to IS NOT NULL;
     IF cardinality(words) > 1 OR NOT coalesce(other IN ('day', 'hour', 'platform', 'app_version',
         'os_version', 'locale', 'country', 'provider'), true)
     THEN
@@ -53,10 +56,11 @@ BEGIN
         statement := $part$<units of events>$part$;
     ELSE
         statement := CASE
-            WHEN other NOT IN ('day', 'hour') THEN $part$<cells by dimension>$part$
-            WHEN other IN ('day', 'hour') OR period_from IS NOT NULL OR period_to IS NOT NULL
-                THEN $part$<cells by quarter>$part$
-            ELSE $part$<cells by campaign>$part$ END;
+            WHEN NOT has_time AND other IS NULL THEN $part$<cells by campaign>$part$
+            WHEN NOT has_time THEN $part$<cells by dimension>$part$
+            WHEN NOT by_campaign AND of_campaign IS NULL THEN $part$<cells by time>$part$
+            WHEN coalesce(other IN ('day', 'hour'), true) THEN $part$<cells by quarter>$part$
+            ELSE $part$<cells by all>$part$ END;
         IF EXISTS (SELECT FROM tapline.special_unit) THEN
             statement := $part$<special>$part$ || statement || $part$<units of special>$part$;
         ELSE

@@ -1,0 +1,70 @@
+-- What moves the changes of closed segments, called by daemons between loads.
+CREATE OR REPLACE FUNCTION tapline.merge_cells() RETURNS int
+LANGUAGE plpgsql SET jit = off SET work_mem = '128MB' AS $$
+DECLARE
+    open_segment int;
+    done int;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('tapline.cells', 0)) THEN
+        RETURN 0;
+    END IF;
+    -- A segment is closed under the lock that load transactions hold to their end, so whoever sees
+    -- that one is open sees every change of those before it.
+    SELECT segment INTO STRICT open_segment FROM tapline.turn;
+    IF NOT EXISTS (
+        SELECT FROM tapline.segment WHERE state = 'closing' AND segment < open_segment) THEN
+        RETURN 0;
+    END IF;
+    -- In one statement, and not by TRUNCATE: a snapshot has each row once, here or there.
+    WITH moved AS (
+        DELETE FROM tapline.cell_change WHERE segment < open_segment RETURNING *
+    ), kept AS (
+        INSERT INTO tapline.cell_past SELECT * FROM moved ORDER BY segment, batch
+    ), merged AS (
+        INSERT INTO tapline.cell (segment, quarter, states, units, clicks, late, app, campaign_id,
+            platform, app_version, os_version, locale, country, provider)
+        SELECT segment, quarter, states, sum(units), sum(clicks), sum(late), app, campaign_id,
+            platform, app_version, os_version, locale, country, provider
+        FROM moved
+        GROUP BY segment, quarter, states, app, campaign_id,
+            platform, app_version, os_version, locale, country, provider
+        HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
+        ORDER BY segment, app, campaign_id, quarter
+        RETURNING *
+    ), dimensions AS (
+        INSERT INTO tapline.cell_dimension (segment, states, units, clicks, late, app, campaign_id,
+            platform, app_version, os_version, locale, country, provider)
+        SELECT segment, states, sum(units), sum(clicks), sum(late), app, campaign_id,
+            platform, app_version, os_version, locale, country, provider
+        FROM merged
+        GROUP BY segment, states, app, campaign_id,
+            platform, app_version, os_version, locale, country, provider
+        HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
+    ), times AS (
+        INSERT INTO tapline.cell_time (segment, quarter, states, units, clicks, late, app,
+            platform, app_version, os_version, locale, country, provider)
+        SELECT segment, quarter, states, sum(units), sum(clicks), sum(late), app,
+            platform, app_version, os_version, locale, country, provider
+        FROM merged
+        GROUP BY segment, quarter, states, app,
+            platform, app_version, os_version, locale, country, provider
+        HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
+    )
+    INSERT INTO tapline.cell_quarter (
+        segment, quarter, states, units, clicks, late, app, campaign_id)
+    SELECT segment, quarter, states, sum(units), sum(clicks), sum(late), app, campaign_id
+    FROM merged GROUP BY segment, quarter, states, app, campaign_id
+    HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
+    ORDER BY segment, app, campaign_id, quarter;
+    PERFORM brin_summarize_new_values('tapline.cell_place'),
+        brin_summarize_new_values('tapline.cell_quarter_place'),
+        brin_summarize_new_values('tapline.cell_past_place');
+
+    UPDATE tapline.segment SET state = 'sealed'
+    WHERE state = 'closing' AND segment < open_segment;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END
+$$;
+COMMENT ON FUNCTION tapline.merge_cells IS
+    'Moves the changes of closed segments to tapline.cell and its sums and seals them; returns how many it sealed, 0 where another session is at it'

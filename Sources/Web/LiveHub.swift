@@ -171,10 +171,12 @@ final class LiveHub: Sendable {
     private func read(_ app: String) {
         runner.submit(
             ReportRunner.Job(app: app, isMoot: { [self] in !isLookedAt(app) }) {
-                [self] connection throws(ReportError) in
+                [self] connection, plans throws(ReportError) in
                 var options = LiveBoard.options(app)
                 options.dataThrough = dataThrough(connection)
-                show(LiveBoard(try CampaignReport.load(options, on: connection)), of: app)
+                show(
+                    LiveBoard(try CampaignReport.load(options, on: connection, plans: plans)),
+                    of: app)
             } fail: { [self] refusal in
                 send(
                     Self.event(

@@ -24,6 +24,10 @@ struct ReportRequest: Sendable {
     let kind: ReportKind
     var options = ReportOptions()
     var format = ReportFormat.json
+    /// Whether the answer is a page to look at, in place of ``format``.
+    private(set) var isPage = false
+    /// The `as_of` of the earlier report that this one is held against.
+    private(set) var since: ReportTime?
     var limit = limitDefault
     /// The campaigns to compare.
     private(set) var campaigns: [String] = []
@@ -33,7 +37,7 @@ struct ReportRequest: Sendable {
 
     private static let names = [
         "from", "to", "tz", "app", "campaign", "by", "by-activity", "as-of", "conversion-window",
-        "journeys", "include-test", "sort", "top", "format", "limit", "offset",
+        "journeys", "include-test", "sort", "top", "format", "limit", "offset", "since",
     ]
     private static let comparisonNames = [
         "campaign", "rate", "from", "to", "tz", "app", "as-of", "include-test",
@@ -41,10 +45,10 @@ struct ReportRequest: Sendable {
     private static let flags = ["by-activity", "include-test"]
 
     /// The formats of answers, each with its media type.
-    static let formats: [(format: ReportFormat, type: String)] = [
-        ("json", "application/json"), ("ndjson", "application/x-ndjson"),
-        ("csv", "text/csv; charset=utf-8"), ("html", "text/html; charset=utf-8"),
-    ].compactMap { name, type in ReportFormat(rawValue: name).map { ($0, type) } }
+    private static let types = [
+        "json": "application/json", "ndjson": "application/x-ndjson",
+        "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
+    ]
 
     /// Reads the query.
     ///
@@ -74,6 +78,7 @@ struct ReportRequest: Sendable {
             try set(name, value)
             parameters.append((name, value))
         }
+        try checkTogether()
         guard isComparison else { return }
         guard (2...Self.comparedMax).contains(campaigns.count),
             Set(campaigns).count == campaigns.count
@@ -81,6 +86,20 @@ struct ReportRequest: Sendable {
             throw .parameter(
                 "campaign", campaigns.joined(separator: " "),
                 "not 2 to \(Self.comparedMax) different campaigns, each as campaign=ID")
+        }
+    }
+
+    /// What is whole has no pages, and what changed is JSON.
+    private func checkTogether() throws(ServiceRefusal) {
+        guard isPage || since != nil else { return }
+        let whole = isPage ? "format=html" : "since"
+        for (name, value) in parameters {
+            if name == "limit" || name == "offset" {
+                throw .parameter(name, value, "there are no pages with \(whole)")
+            }
+            if name == "format", since != nil, value != "json" {
+                throw .parameter(name, value, "not json, which is all there is with since")
+            }
         }
     }
 
@@ -97,11 +116,17 @@ struct ReportRequest: Sendable {
             }
             rate = value
         case "format":
-            guard let known = Self.formats.first(where: { $0.format.rawValue == value }) else {
-                let list = Self.formats.map(\.format.rawValue).joined(separator: ", ")
-                throw .parameter(name, value, "not of \(list)")
+            guard Self.types[value] != nil else {
+                throw .parameter(
+                    name, value, "not of \(Self.types.keys.sorted().joined(separator: ", "))")
             }
-            format = known.format
+            isPage = value == "html"
+            format = ReportFormat(rawValue: value) ?? .json
+        case "since":
+            guard let time = ReportTime(value) else {
+                throw .parameter(name, value, ReportTime.expected)
+            }
+            since = time
         case "limit": limit = try Self.number(name, value, 1...Self.limitMax)
         case "offset": options.offset = try Self.number(name, value, 0...Self.offsetMax)
         default:
@@ -125,7 +150,7 @@ struct ReportRequest: Sendable {
 
     /// The media type of the answer.
     var mediaType: String {
-        Self.formats.first { $0.format == format }?.type ?? "application/json"
+        Self.types[isPage ? "html" : format.rawValue] ?? "application/json"
     }
 
     /// How many rows this page has at most.

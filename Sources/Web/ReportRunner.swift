@@ -17,14 +17,16 @@ final class ReportRunner: Sendable {
         /// Whether nobody waits for it any more.
         var isMoot: @Sendable () -> Bool = { false }
         /// Makes it and answers; runs again on a new session when the session is lost in it.
-        let run: @Sendable (borrowing PostgresConnection) throws(ReportError) -> Void
+        let run: @Sendable (borrowing PostgresConnection, ReportPlans) throws(ReportError) -> Void
         /// Answers that there is none.
         let fail: @Sendable (ServiceRefusal) -> Void
         fileprivate var isSecondTry = false
 
         init(
             app: String, isMoot: @escaping @Sendable () -> Bool = { false },
-            run: @escaping @Sendable (borrowing PostgresConnection) throws(ReportError) -> Void,
+            run:
+                @escaping @Sendable (borrowing PostgresConnection, ReportPlans)
+                throws(ReportError) -> Void,
             fail: @escaping @Sendable (ServiceRefusal) -> Void
         ) {
             self.app = app
@@ -154,9 +156,10 @@ final class ReportRunner: Sendable {
         let canceller = connection.makeCanceller()
         state.withLock { $0.cancellers[thread] = canceller }
         defer { state.withLock { $0.cancellers[thread] = nil } }
+        let plans = ReportPlans()
         var job = first
         while true {
-            if !perform(job, connection) {
+            if !perform(job, connection, plans) {
                 guard job.isSecondTry else {
                     job.isSecondTry = true
                     return job
@@ -188,12 +191,14 @@ final class ReportRunner: Sendable {
     }
 
     /// - Returns: False when the session was lost, and the report may be tried again on another.
-    private func perform(_ job: Job, _ connection: borrowing PostgresConnection) -> Bool {
+    private func perform(
+        _ job: Job, _ connection: borrowing PostgresConnection, _ plans: ReportPlans
+    ) -> Bool {
         if job.isMoot() { return true }
         let started = Clock.monotonic()
         defer { seconds.observe(Double(Clock.monotonic() - started) / 1_000_000) }
         do throws(ReportError) {
-            try job.run(connection)
+            try job.run(connection, plans)
         } catch {
             if case .database(let cause) = error, cause.errorClass == .connection { return false }
             fail(job, refusal(error))

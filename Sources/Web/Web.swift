@@ -88,8 +88,9 @@ package final class Web: Sendable {
                 let request = try ReportRequest(kind, exchange.target.queryItems, app: app)
                 runner.submit(
                     ReportRunner.Job(app: app, isMoot: { exchange.isClosed }) {
-                        connection throws(ReportError) in
-                        let response = try self.answer(request, exchange, on: connection)
+                        connection, plans throws(ReportError) in
+                        let response = try self.answer(
+                            request, exchange, on: connection, plans)
                         service.answer(exchange, response)
                     } fail: { refusal in
                         service.answer(exchange, refusal.response)
@@ -103,13 +104,15 @@ package final class Web: Sendable {
     // MARK: On a thread of the runner
 
     private func answer(
-        _ request: ReportRequest, _ exchange: Exchange, on connection: borrowing PostgresConnection
+        _ request: ReportRequest, _ exchange: Exchange, on connection: borrowing PostgresConnection,
+        _ plans: ReportPlans
     ) throws(ReportError) -> Response {
         var request = request
         request.options.dataThrough = dataThrough(connection)
         let known = EntityTag.list(exchange.headers)
         if !known.isEmpty {
-            let stamp = try CampaignReport.stamp(of: request.options, on: connection)
+            let stamp = try CampaignReport.stamp(
+                of: request.options, on: connection, plans: plans)
             let tag = tag(stamp, request, exchange)
             if known.contains(tag) {
                 return Response(status: 304, headers: Self.headers(tag))
@@ -117,24 +120,44 @@ package final class Web: Sendable {
         }
         if request.kind == .comparison {
             let comparison = try Comparison.load(
-                request.campaigns, by: request.rate, request.options, on: connection)
+                request.campaigns, by: request.rate, request.options, on: connection,
+                plans: plans)
             return .json(
                 status: 200, comparison.json(),
                 headers: Self.headers(tag(comparison.report.stamp, request, exchange)))
         }
-        return try page(request, exchange, on: connection)
+        if let since = request.since {
+            request.options.top = min(
+                request.options.top ?? ReportRequest.limitMax, ReportRequest.limitMax)
+            let delta = try ReportDelta.load(
+                request.options, since: since, on: connection, plans: plans)
+            return .json(
+                status: 200, delta.json(),
+                headers: Self.headers(tag(delta.report.stamp, request, exchange)))
+        }
+        if request.isPage {
+            let page = try HTMLReport.load(request.options, on: connection)
+            return Response(
+                status: 200,
+                headers: [
+                    ("Content-Type", request.mediaType), ("Cache-Control", "private, no-cache"),
+                    ("Vary", "Authorization"),
+                ], body: page.render())
+        }
+        return try page(request, exchange, on: connection, plans)
     }
 
     private func page(
-        _ request: ReportRequest, _ exchange: Exchange, on connection: borrowing PostgresConnection
+        _ request: ReportRequest, _ exchange: Exchange, on connection: borrowing PostgresConnection,
+        _ plans: ReportPlans
     ) throws(ReportError) -> Response {
         var options = request.options
         // One more than the page tells whether there is a next one.
         let isLast = options.top.map { $0 <= options.offset + request.limit } ?? false
         options.top = max(1, isLast ? request.rowsMax : request.rowsMax + 1)
-        var report = try CampaignReport.load(options, on: connection)
+        var report = try CampaignReport.load(options, on: connection, plans: plans)
         if case .campaign(let id) = request.kind, report.rows.isEmpty,
-            try !isKnown(options, report, on: connection)
+            try !isKnown(options, report, on: connection, plans)
         {
             return ServiceRefusal.noCampaign(id, app: options.app ?? "").response
         }
@@ -155,7 +178,7 @@ package final class Web: Sendable {
     /// Whether a campaign without rows here has some in another period, or on an earlier page.
     private func isKnown(
         _ options: ReportOptions, _ report: CampaignReport,
-        on connection: borrowing PostgresConnection
+        on connection: borrowing PostgresConnection, _ plans: ReportPlans
     ) throws(ReportError) -> Bool {
         guard options.offset > 0 || report.from != nil || report.to != nil || report.isHistoric
         else { return false }
@@ -164,7 +187,7 @@ package final class Web: Sendable {
         whole.campaign = options.campaign
         whole.includesTest = options.includesTest
         whole.journeys = .never
-        return try !CampaignReport.load(whole, on: connection).rows.isEmpty
+        return try !CampaignReport.load(whole, on: connection, plans: plans).rows.isEmpty
     }
 
     private static func headers(_ tag: String) -> [(name: String, value: String)] {

@@ -115,6 +115,31 @@ extension SystemTests {
             }
         }
 
+        @Test func whatHasChangedAndThePageAreThoseOfTheCommandLine() throws {
+            let sent = try Self.shared.get()
+            for (options, query) in [
+                (["--since", "2020-01-01"], "since=2020-01-01"),
+                (
+                    ["--since", "2020-01-01", "--by", "platform", "--top", "1"],
+                    "since=2020-01-01&by=platform&top=1&format=json"
+                ),
+            ] {
+                let expected = try ReportTests.report(sent.app, options + ["--format", "json"])
+                let answer = try sent.get("campaigns?\(query)")
+                #expect(answer.status == 200)
+                #expect(Self.withoutTimes(answer.text) == Self.withoutTimes(expected))
+            }
+            let page = try sent.get("campaigns?format=html&by=campaign,platform")
+            #expect(page.status == 200)
+            #expect(page.header("content-type") == "text/html; charset=utf-8")
+            let expected = try ReportTests.report(
+                sent.app, ["--format", "html", "--by", "campaign,platform"])
+            func figures(_ text: String) -> [Substring] {
+                text.split(separator: "\n").filter { $0.contains("<td") }
+            }
+            #expect(!figures(page.text).isEmpty && figures(page.text) == figures(expected))
+        }
+
         private func escaped(_ text: String) -> String {
             text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
         }
@@ -222,6 +247,8 @@ extension SystemTests {
             ("from=yesterday", "from", "yesterday"), ("tz=Mars%2FOlympus", "tz", "Mars/Olympus"),
             ("by=colour", "by", "colour"), ("limit=0", "limit", "0"), ("colour=red", "colour", nil),
             ("sort=clicked&sort=sent", "sort", nil), ("campaign=%00", "campaign", "\0"),
+            ("since=soon", "since", "soon"), ("since=7d&format=csv", "format", "csv"),
+            ("since=7d&limit=5", "limit", "5"), ("format=html&offset=5", "offset", "5"),
         ]) func aWrongParameterIsNamed(query: String, name: String, value: String?) throws {
             let answer = try Self.shared.get().get("campaigns?" + query)
             try StatusTests.expectRefusal(answer, 400)

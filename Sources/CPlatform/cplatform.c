@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static uint32_t table[8][256];
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
@@ -83,6 +86,10 @@ void tapline_set_thread_name(const char *name) {
     strncpy(kept, name, sizeof kept - 1);
     kept[sizeof kept - 1] = 0;
     pthread_setname_np(pthread_self(), kept);
+}
+
+void tapline_set_thread_niceness(int niceness) {
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), niceness);
 }
 
 void tapline_limit_malloc_arenas(int count) {

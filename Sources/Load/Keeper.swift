@@ -48,7 +48,9 @@ package final class Keeper: Sendable {
 
     /// Starts the thread.
     package func start() {
-        thread.withLock { $0 = Thread.start(name: "keeper") { self.run() } }
+        thread.withLock {
+            $0 = Thread.start(name: "keeper", niceness: Loader.niceness) { self.run() }
+        }
     }
 
     /// Ends the thread after the step under way, and waits for it.

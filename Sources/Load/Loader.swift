@@ -16,6 +16,9 @@ package final class Loader: Sendable {
         var reader: BatchReader?
     }
 
+    /// Of the threads that load: who waits for an answer goes first.
+    static let niceness = 10
+
     private let database: @Sendable () throws(PostgresError) -> String
     private let spool: Spool
     private let settings: LoadSettings
@@ -51,7 +54,9 @@ package final class Loader: Sendable {
 
     /// Starts the thread.
     package func start() {
-        thread.withLock { $0 = Thread.start(name: "loader") { self.run() } }
+        thread.withLock {
+            $0 = Thread.start(name: "loader", niceness: Loader.niceness) { self.run() }
+        }
     }
 
     /// Loads what is spooled for up to `drainSeconds`, then ends the thread and waits for it.

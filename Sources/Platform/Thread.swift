@@ -14,12 +14,14 @@ package final class Thread: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - name: Shown by `top -H`; 15 bytes are kept.
+    ///   - niceness: 0, or up to 19: how far it stands back where other threads have something to do.
     ///   - stackBytes: The size of its stack.
     ///   - body: Runs on the new thread, and should see for itself when to end.
     /// - Returns: A handle for ``join()``; one that is dropped lets the thread run on.
     @discardableResult
     package static func start(
-        name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
+        name: String, niceness: Int = 0, stackBytes: Int = 1 << 20,
+        _ body: @escaping @Sendable () -> Void
     ) -> Thread {
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
@@ -27,7 +29,9 @@ package final class Thread: @unchecked Sendable {
         defer { unsafe pthread_attr_destroy(&attributes) }
         var handle = pthread_t()
         // SAFETY: the reference retained here is the one that `runThread` takes.
-        let start = unsafe Unmanaged.passRetained(ThreadStart(name: name, body: body)).toOpaque()
+        let start = unsafe Unmanaged.passRetained(
+            ThreadStart(name: name, niceness: niceness, body: body)
+        ).toOpaque()
         let code = unsafe pthread_create(&handle, &attributes, runThread, start)
         precondition(code == 0, "could not start thread \"\(name)\": errno \(code)")
         return Thread(handle: handle)
@@ -46,9 +50,11 @@ package final class Thread: @unchecked Sendable {
 
 private final class ThreadStart: Sendable {
     let name: String
+    let niceness: Int
     let body: @Sendable () -> Void
-    init(name: String, body: @escaping @Sendable () -> Void) {
+    init(name: String, niceness: Int, body: @escaping @Sendable () -> Void) {
         self.name = name
+        self.niceness = niceness
         self.body = body
     }
 }
@@ -58,6 +64,7 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
     // SAFETY: made by `Thread.start`, which gives its reference to this thread.
     let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
     unsafe tapline_set_thread_name(start.name)
+    if start.niceness > 0 { tapline_set_thread_niceness(Int32(start.niceness)) }
     start.body()
     return nil
 }

@@ -94,6 +94,21 @@ struct ThreadTests {
         thread.join()
     }
 
+    @Test func niceIsTheThreadAndNotTheProcess() {
+        @Sendable func niceness() -> Int? {
+            // Field 19 of proc(5); the second, a name in brackets, may have spaces.
+            let stat = try? String(contentsOfFile: "/proc/thread-self/stat", encoding: .utf8)
+            return stat?.split(separator: ")").last.flatMap { Int($0.split(separator: " ")[16]) }
+        }
+        let (before, found) = (niceness(), Sync.Monitor<Int?>(nil))
+        Thread.start(name: "nice", niceness: 7) {
+            let own = niceness()
+            found.withLock { $0 = own }
+        }.join()
+        #expect(found.withLock { $0 } == 7)
+        #expect(before == niceness() && before != 7)
+    }
+
     @Test func aDeadlineEndsTheWait() {
         let monitor = Sync.Monitor(0)
         let start = Clock.monotonic()

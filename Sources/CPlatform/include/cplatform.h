@@ -16,6 +16,10 @@ const char *tapline_strerror(int code);
 /// Names the calling thread (15 bytes are kept).
 void tapline_set_thread_name(const char *name);
 
+/// Lets other threads of the process go before the calling one where both have something to do: 0 for none,
+/// to 19 (nice(2), which is of a thread on Linux).
+void tapline_set_thread_niceness(int niceness);
+
 /// Bounds the number of malloc arenas, which keeps the idle size small.
 void tapline_limit_malloc_arenas(int count);
 

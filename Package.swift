@@ -24,7 +24,7 @@ let package = Package(
             name: "tapline",
             dependencies: [
                 "Daemon", "Ingest", "Load", "Report", "HTTPServer", "Postgres", "Spool", "Event",
-                "Platform", "Options", "Client", "Sample", "Demo",
+                "Platform", "Options", "Client", "Sample", "Demo", "Explain",
             ],
             swiftSettings: strict),
         library(
@@ -40,7 +40,7 @@ let package = Package(
             "Daemon",
             [
                 "Ingest", "Load", "Web", "HTTPServer", "Postgres", "Spool", "Metrics", "Event",
-                "Platform",
+                "JSONLines", "Platform",
             ]),
         .target(
             name: "Web",
@@ -49,6 +49,11 @@ let package = Package(
                 "Platform",
             ],
             resources: [.embedInCode("page.html")], swiftSettings: strict),
+        library(
+            "Explain",
+            [
+                "Ingest", "Load", "Postgres", "Spool", "Event", "JSONLines", "Platform", "Schema",
+            ]),
         library("Report", ["Postgres", "Event", "Platform", "Schema"]),
         library("Demo", ["Client", "Sample", "Options"]),
         library("Client", ["Platform", "CCurlShim", "CZlib"]),

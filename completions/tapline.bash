@@ -16,6 +16,12 @@ _tapline() {
         " compare") path="compare" ;;
         " send") path="send" ;;
         " check") path="check" ;;
+        " explain") path="explain" ;;
+        " dlq") path="dlq" ;;
+        "dlq list") path="dlq list" ;;
+        "dlq show") path="dlq show" ;;
+        "dlq replay") path="dlq replay" ;;
+        "dlq purge") path="dlq purge" ;;
         " demo") path="demo" ;;
         " completion") path="completion" ;;
         " help") path="help" ;;
@@ -83,10 +89,32 @@ _tapline() {
         "check --data-dir") directories=1 ;;
         "check --database") ;;
         "check --config") files=1 ;;
+        "explain --app") ;;
+        "explain --format") words="table json" ;;
+        "explain --data-dir") directories=1 ;;
+        "explain --database") ;;
+        "explain --config") files=1 ;;
+        "dlq list --app") ;;
+        "dlq list --format") words="table json ndjson" ;;
+        "dlq list --data-dir") directories=1 ;;
+        "dlq list --database") ;;
+        "dlq list --config") files=1 ;;
+        "dlq show --format") words="table json ndjson" ;;
+        "dlq show --data-dir") directories=1 ;;
+        "dlq show --database") ;;
+        "dlq show --config") files=1 ;;
+        "dlq replay --format") words="table json ndjson" ;;
+        "dlq replay --data-dir") directories=1 ;;
+        "dlq replay --database") ;;
+        "dlq replay --config") files=1 ;;
+        "dlq purge --older-than") ;;
+        "dlq purge --data-dir") directories=1 ;;
+        "dlq purge --database") ;;
+        "dlq purge --config") files=1 ;;
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key report compare send check demo completion help --help --version" ;;
+            "") words="serve migrate key report compare send check explain dlq demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -97,9 +125,15 @@ _tapline() {
             "compare") words="--rate --from --to --tz --app --as-of --include-test --format --output --data-dir --database --config --help --version" ;;
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
             "check") words="--format --data-dir --database --config --help --version" ;;
+            "explain") words="--app --format --data-dir --database --config --help --version" ;;
+            "dlq") words="list show replay purge --help --version" ;;
+            "dlq list") words="--app --format --data-dir --database --config --help --version" ;;
+            "dlq show") words="--format --data-dir --database --config --help --version" ;;
+            "dlq replay") words="--all --format --data-dir --database --config --help --version" ;;
+            "dlq purge") words="--all --older-than --yes --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key report compare send check demo completion help --help --version" ;;
+            "help") words="serve migrate key report compare send check explain dlq demo completion help --help --version" ;;
             esac
             ;;
     esac

@@ -74,7 +74,7 @@ extension Schema {
     }
 
     /// Counts and rates.
-    private static func counts(hasJourney: Bool) -> String {
+    static func counts(hasJourney: Bool) -> String {
         report(.cells).filled([
             "sums": report(.sums), "has journey": "\(hasJourney)",
             "opening": hasJourney ? opening : noOpening,
@@ -137,8 +137,9 @@ extension Schema {
     }
 
     /// CTE `exact`, of all events or of those of special units, and a comma.
-    private static func units(
-        fromSpecial: Bool, _ scope: EventScope = EventScope(), isPast: Bool = false
+    static func units(
+        fromSpecial: Bool, _ scope: EventScope = EventScope(), isPast: Bool = false,
+        events: String = "tapline.event e"
     ) -> String {
         let siblings =
             fromSpecial
@@ -153,7 +154,7 @@ extension Schema {
                 AND ($3::timestamptz IS NULL OR e.event_time < $3::timestamptz)
             """
         var values = [
-            "from": fromSpecial ? ofSpecial(isPast: isPast) : "tapline.event e",
+            "from": fromSpecial ? ofSpecial(isPast: isPast) : events,
             "sibling": siblings,
             "in piece": scope.isByActivity ? inPeriod : "true",
             "any time": scope.isByActivity ? "true" : "false",

@@ -18,6 +18,7 @@ package enum Schema {
         Migration(version: 4, name: "news", sql: text(PackageResources._004_news_sql)),
         Migration(version: 5, name: "reports", sql: text(PackageResources._005_reports_sql)),
         Migration(version: 6, name: "sums", sql: text(PackageResources._006_sums_sql)),
+        Migration(version: 7, name: "removed", sql: text(PackageResources._007_removed_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -73,7 +73,7 @@ package struct CheckOutcome: Sendable {
             "{\"id\":\"\($0.id)\",\"spooled\":\($0.spooled),\"age_seconds\":\($0.ageSeconds.map { "\($0)" } ?? "null")}"
         }
         return "{" + books.terms.map { "\"\($0.name)\":\($0.value)," }.joined()
-            + "\"quarantined\":\(books.quarantined),\"difference\":\(books.difference),"
+            + "\"removed\":\(books.removed),\"quarantined\":\(books.quarantined),\"difference\":\(books.difference),"
             + "\"other_spools\":[\(others.joined(separator: ","))],"
             + "\"balanced\":\(books.isBalanced)}\n"
     }
@@ -89,6 +89,9 @@ package struct CheckOutcome: Sendable {
         var text = line(" ", "received", books.received)
         for (index, term) in books.terms.dropFirst().enumerated() {
             text += line(index == 0 ? "=" : "+", term.name, term.value)
+        }
+        if books.removed > 0 {
+            text += "\(books.removed) of these were removed on purpose and stay counted\n"
         }
         for spool in spools {
             let age = spool.ageSeconds.map { "\($0) s ago" } ?? "never"

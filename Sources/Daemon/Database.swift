@@ -34,10 +34,13 @@ package final class Database: Sendable {
     /// - Throws: ``LoadError``, also when the schema is not there or of another version.
     package func connect(applicationName: String) throws(LoadError) -> PostgresConnection {
         try PostgresConnection.open(
-            database: { () throws(PostgresError) in
-                if let conninfo = target.conninfo { return conninfo }
-                return try cluster?.attach() ?? ""
-            }, applicationName: "tapline \(applicationName)", settings: "")
+            database: attach, applicationName: "tapline \(applicationName)", settings: "")
+    }
+
+    /// The connection string for a command; starts the embedded database for the moment if need be.
+    package func attach() throws(PostgresError) -> String {
+        if let conninfo = target.conninfo { return conninfo }
+        return try cluster?.attach() ?? ""
     }
 
     /// Ends the use of the embedded database; a daemon's is ended with it.

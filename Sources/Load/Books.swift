@@ -11,6 +11,8 @@ package struct Books: Equatable, Sendable {
     package var rejected: Int64 = 0
     package var deadLettered: Int64 = 0
     package var spooled: Int64 = 0
+    /// Of the terms, what is not in a table any more as it was removed on purpose.
+    package var removed: Int64 = 0
     /// Spool records that cannot be read; their events stay in ``spooled``.
     package var quarantined: Int64 = 0
 
@@ -66,10 +68,11 @@ extension Books {
             """
             SELECT s.received + s.published_received, s.duplicate,
                 s.rejected + s.published_rejected, s.published_spooled, s.published_quarantined,
-                (SELECT count(*) FROM tapline.event),
-                (SELECT coalesce(sum(times), 0)::bigint FROM tapline.conflict),
-                (SELECT count(*) FROM tapline.dead_letter),
-                own.segment, own."offset", own.chain
+                (SELECT count(*) FROM tapline.event) + removed.stored,
+                (SELECT coalesce(sum(times), 0)::bigint FROM tapline.conflict)
+                    + removed.conflict,
+                (SELECT count(*) FROM tapline.dead_letter) + removed.dead_lettered,
+                own.segment, own."offset", own.chain, removed.events
             FROM (
                 SELECT coalesce(sum(received), 0)::bigint AS received,
                     coalesce(sum(duplicate), 0)::bigint AS duplicate,
@@ -83,7 +86,14 @@ extension Books {
                     coalesce(sum(published_quarantined) FILTER (WHERE other), 0)::bigint
                         AS published_quarantined
                 FROM (SELECT *, id IS DISTINCT FROM $1::uuid AS other FROM tapline.spool) each
-            ) s LEFT JOIN tapline.spool own ON own.id = $1::uuid
+            ) s CROSS JOIN (
+                SELECT coalesce(sum(events), 0)::bigint AS events,
+                    coalesce(sum(events) FILTER (WHERE term = 'stored'), 0)::bigint AS stored,
+                    coalesce(sum(events) FILTER (WHERE term = 'conflict'), 0)::bigint AS conflict,
+                    coalesce(sum(events) FILTER (WHERE term = 'dead_lettered'), 0)::bigint
+                        AS dead_lettered
+                FROM tapline.removed
+            ) removed LEFT JOIN tapline.spool own ON own.id = $1::uuid
             """, [own])
         var recount = Recount()
         recount.books.received = row.int64(0, 0) ?? 0
@@ -95,6 +105,16 @@ extension Books {
         recount.books.conflict = row.int64(0, 6) ?? 0
         recount.books.deadLettered = row.int64(0, 7) ?? 0
         recount.checkpoint = SpoolMark(row, 8)
+        recount.books.removed = row.int64(0, 11) ?? 0
+        recount.spools = try recountSpools(connection, ownSpool: ownSpool)
+        return recount
+    }
+
+    /// What the daemons of other spools last said that they have spooled.
+    package static func recountSpools(
+        _ connection: borrowing PostgresConnection, ownSpool: SpoolID?
+    ) throws(LoadError) -> [OtherSpool] {
+        let own = ownSpool.map { PostgresValue.uuid($0.bytes) } ?? .null
         let others = try connection.statement(
             """
             SELECT id, published_spooled,
@@ -102,13 +122,11 @@ extension Books {
             FROM tapline.spool WHERE id IS DISTINCT FROM $1::uuid AND published_spooled > 0
             ORDER BY id
             """, [own])
-        for row in 0..<others.rows {
-            recount.spools.append(
-                OtherSpool(
-                    id: others.string(row, 0) ?? "", spooled: others.int64(row, 1) ?? 0,
-                    ageSeconds: others.int64(row, 2)))
+        return (0..<others.rows).map { row in
+            OtherSpool(
+                id: others.string(row, 0) ?? "", spooled: others.int64(row, 1) ?? 0,
+                ageSeconds: others.int64(row, 2))
         }
-        return recount
     }
 
     /// The checkpoint of a spool; nil when nothing of it is loaded.

@@ -26,6 +26,8 @@ struct LoadBatch: ~Copyable, Sendable {
     }
 
     private(set) var records: [Record] = []
+    /// Of each row the id of the dead letter that it is, in a batch of these; else none.
+    private(set) var letters: [Int64] = []
     private var places: [Place] = []
     /// What of each row its unit is made of.
     private(set) var events: [UnitEvent] = []
@@ -39,6 +41,9 @@ struct LoadBatch: ~Copyable, Sendable {
     private var rowsOfKeys = FlatTable<Identity, UInt32>()
 
     var isEmpty: Bool { records.isEmpty }
+
+    /// Whether the rows are dead letters that are tried once more, and none is of the spool.
+    var isReplay: Bool { !letters.isEmpty }
 
     /// How many rows there are.
     var count: Int { events.count }
@@ -83,6 +88,20 @@ struct LoadBatch: ~Copyable, Sendable {
                 rows: first..<events.count, payload: record.payload))
     }
 
+    /// Adds a dead letter that is to be tried once more: a record of one row.
+    ///
+    /// A batch has rows of the spool or dead letters, never both.
+    ///
+    /// - Throws: ``BodyRecord/Failure`` when the payload is not a record; nothing is added then.
+    mutating func append(letter: Int64, payload: [UInt8]) throws(BodyRecord.Failure) {
+        precondition(letters.count == count, "a batch of events and of dead letters")
+        try append(
+            SpoolRecord(
+                payload: payload, events: 1, mark: SpoolMark(segment: 0, offset: 0, chain: 0)))
+        letters.append(letter)
+        precondition(letters.count == count, "a dead letter is one row")
+    }
+
     private mutating func findRepeats(from first: Int) {
         for row in first..<events.count {
             if row &+ Decision.lookAhead < events.count {
@@ -97,6 +116,7 @@ struct LoadBatch: ~Copyable, Sendable {
     /// Forgets all rows and keeps the memory.
     mutating func removeAll() {
         records.removeAll(keepingCapacity: true)
+        letters.removeAll(keepingCapacity: true)
         places.removeAll(keepingCapacity: true)
         contents.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)

@@ -13,6 +13,8 @@ package enum LoadError: Error, Equatable, Sendable {
     case spoolIsLoadedElsewhere(SpoolID)
     /// Every row of a batch is refused, so it is not a row's fault.
     case everyRowFails(PostgresError)
+    /// Somebody else took dead letters away while they were replayed; nothing is changed.
+    case deadLettersChanged
     /// The schema is not as this version needs it.
     case schema(String)
     /// The spool could not be read.
@@ -41,6 +43,7 @@ extension LoadError: CustomStringConvertible {
         case .fenced: "another session has claimed the checkpoint of this spool"
         case .spoolIsLoadedElsewhere(let id): "another daemon loads spool \(id)"
         case .everyRowFails(let error): "every row of the batch is refused: \(error)"
+        case .deadLettersChanged: "dead letters were taken away while they were replayed"
         case .schema(let what): what
         case .spool(let error): "\(error)"
         case .unreadable(let mark):
@@ -55,6 +58,7 @@ extension LoadError: CustomStringConvertible {
         case .fenced, .otherHistory, .spoolIsLoadedElsewhere:
             "Two machines run with a copy of one spool: stop one, or give it an empty data directory."
         case .everyRowFails: "Look for a constraint or a trigger on table tapline.event."
+        case .deadLettersChanged: "Look what is left: \"tapline dlq list\"."
         case .schema: "Run \"tapline migrate\"."
         case .spool: nil
         case .unreadable: "It was written by another version: start that one to load it."

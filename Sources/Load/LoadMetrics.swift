@@ -54,7 +54,7 @@ extension LoadError {
             case .retryWithAlert: "other"
             }
         case .fenced, .otherHistory, .spoolIsLoadedElsewhere: "fenced"
-        case .everyRowFails: "row"
+        case .everyRowFails, .deadLettersChanged: "row"
         case .schema: "configuration"
         case .spool, .unreadable: "spool"
         }

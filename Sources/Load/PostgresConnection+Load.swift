@@ -28,7 +28,7 @@ extension PostgresConnection {
     }
 
     /// Runs a statement, or several without parameters, with the error of this module.
-    func statement(
+    package func statement(
         _ sql: String, _ parameters: [PostgresValue] = [],
         format: PostgresFormat = .text
     ) throws(LoadError) -> PostgresResult {

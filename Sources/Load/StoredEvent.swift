@@ -22,7 +22,7 @@ struct StoredEvent {
 
 extension Identity {
     /// The 16 bytes of the uuid.
-    var bytes: [UInt8] { high.bigEndianBytes + low.bigEndianBytes }
+    package var bytes: [UInt8] { high.bigEndianBytes + low.bigEndianBytes }
 
     /// The identity in the binary form of uuid: 16 bytes.
     init(uuid bytes: RawSpan) {
@@ -38,7 +38,7 @@ extension Identity {
 
 extension FixedWidthInteger {
     /// The bytes of the value, most significant first.
-    var bigEndianBytes: [UInt8] {
+    package var bigEndianBytes: [UInt8] {
         (0..<Self.bitWidth / 8).reversed().map { UInt8(truncatingIfNeeded: self >> ($0 * 8)) }
     }
 }

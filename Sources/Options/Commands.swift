@@ -12,9 +12,9 @@ extension CommandSpec {
         "config", "FILE", .file, "file of settings", default: "$TAPLINE_CONFIG")
     private static let settings = OptionSpec.value(
         "set", "KEY=VALUE", "any setting, as in the file", repeats: true)
-    private static let store = [dataDirectory, database, config]
+    static let store = [dataDirectory, database, config]
 
-    private static func format(_ words: [String]) -> OptionSpec {
+    static func format(_ words: [String]) -> OptionSpec {
         .value(
             "format", "FORMAT", .choice(words), "output format: \(listed(words))",
             default: words[0])
@@ -30,7 +30,7 @@ extension CommandSpec {
             "Try it: \"tapline demo\" runs all of it on sample data and prints a report.",
         ],
         commands: [
-            serve, migrate, key, report, compare, send, check, demo, completion, help,
+            serve, migrate, key, report, compare, send, check, explain, dlq, demo, completion, help,
         ])
 
     private static let serve = CommandSpec(

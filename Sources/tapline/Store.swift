@@ -1,3 +1,4 @@
+import Daemon
 import Options
 
 /// Where the events are, for the commands that look at them.
@@ -12,5 +13,11 @@ struct StoreOptions: Equatable {
         let settings = try resolveSettings(flags: parsed, surroundings: surroundings).settings
         dataDirectory = settings.dataDirectory
         database = settings.database
+    }
+
+    /// The store itself; to be stopped after use.
+    func makeDatabase() -> Database {
+        Database(
+            option: database, environment: surroundings.variables, dataDirectory: dataDirectory)
     }
 }

@@ -13,9 +13,7 @@ func withStore(
     _ store: StoreOptions, command: String,
     _ body: (borrowing PostgresConnection) throws(LoadError) -> Int32
 ) -> Int32 {
-    let database = Database(
-        option: store.database, environment: surroundings.variables,
-        dataDirectory: store.dataDirectory)
+    let database = store.makeDatabase()
     defer { database.stop() }
     do throws(LoadError) {
         return try body(try database.connect(applicationName: command))

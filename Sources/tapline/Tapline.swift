@@ -39,6 +39,8 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "compare": try runCompare(parsed)
     case "send": runSend(parsed)
     case "check": try runCheck(parsed)
+    case "dlq": try runDlq(parsed)
+    case "explain": try runExplain(parsed)
     case "demo": runDemo(parsed)
     case "completion": runCompletion(parsed)
     default: try runHelp(parsed)

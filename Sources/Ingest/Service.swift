@@ -40,7 +40,7 @@ package final class IngestService: HTTPHandler {
     let storedWaiter: (any StoredWaiter)?
     let parser: BodyParser
     let buffers = BodyBuffers()
-    private let rates: ServiceRates
+    let rates: ServiceRates
     /// What the service counts.
     package let metrics: ServiceMetrics
     private let registry: Registry
@@ -80,7 +80,10 @@ package final class IngestService: HTTPHandler {
         self.readiness = readiness
         self.routes = routes
         parser = BodyParser(settings)
-        rates = ServiceRates(requestsPerSecondMax: settings.keyRequestsPerSecondMax)
+        rates = ServiceRates(
+            requestsPerSecondMax: settings.keyRequestsPerSecondMax,
+            eventsPerSecondMax: settings.keyEventsPerSecondMax,
+            burstMilliseconds: settings.keyBurstMilliseconds)
         metrics = ServiceMetrics(registry)
     }
 
@@ -134,8 +137,8 @@ package final class IngestService: HTTPHandler {
         try check(exchange, ["POST"])
         if draining.load(ordering: .relaxed) { throw .draining }
         let head = try EventsHead(exchange)
-        try withKey(exchange, roles: [.ingest]) { service, app throws(ServiceRefusal) in
-            let body = try ServiceBody(service, exchange, app: app, head: head)
+        try withKey(exchange, roles: [.ingest]) { service, app, key throws(ServiceRefusal) in
+            let body = try ServiceBody(service, exchange, app: app, key: key, head: head)
             exchange.accept(body: body)
         }
     }
@@ -148,7 +151,7 @@ package final class IngestService: HTTPHandler {
             route.respond(self, exchange, [])
             return
         }
-        try withKey(exchange, roles: route.roles) { service, app throws(ServiceRefusal) in
+        try withKey(exchange, roles: route.roles) { service, app, _ throws(ServiceRefusal) in
             exchange.deferHead()
             route.respond(service, exchange, app)
         }
@@ -172,21 +175,23 @@ package final class IngestService: HTTPHandler {
 
     // MARK: Keys
 
-    /// Goes on with the app of the request's key, at once or after a look-up.
+    /// Goes on with the app of the request's key and the key, at once or after a look-up.
     private func withKey(
         _ exchange: Exchange, roles: [KeyRole],
-        _ proceed: @escaping @Sendable (IngestService, [UInt8]) throws(ServiceRefusal) -> Void
+        _ proceed:
+            @escaping @Sendable (IngestService, _ app: [UInt8], _ key: [UInt8])
+            throws(ServiceRefusal) -> Void
     ) throws(ServiceRefusal) {
         guard let key = ServiceKeys.key(in: exchange.headers) else { throw .missingKey }
         let verdict = keys.lookup(key)
         guard verdict == .ask else {
-            try proceed(self, try app(verdict, roles: roles, of: key))
+            try proceed(self, try app(verdict, roles: roles, of: key), key)
             return
         }
         exchange.deferHead()
         keys.ask(key) { [self] verdict in
             do throws(ServiceRefusal) {
-                try proceed(self, try app(verdict, roles: roles, of: key))
+                try proceed(self, try app(verdict, roles: roles, of: key), key)
             } catch {
                 answer(exchange, error.response)
             }
@@ -200,15 +205,27 @@ package final class IngestService: HTTPHandler {
         switch verdict {
         case .known(let app, let found):
             guard roles.contains(found) else { throw .wrongKey(found, needed: roles) }
-            if let wait = rates.wait(key) {
-                throw .tooManyRequests(
-                    limit: settings.keyRequestsPerSecondMax, waitMicroseconds: wait)
-            }
+            try checkRate(of: key, app)
             return app
         case .revoked: throw .revokedKey
         case .unknown: throw .unknownKey
         case .ask, .unavailable: throw .keysUnavailable
         }
+    }
+
+    /// Refuses a request whose key is over its limit; its body is not read then.
+    private func checkRate(of key: [UInt8], _ app: [UInt8]) throws(ServiceRefusal) {
+        guard let refusal = rates.admit(key) else { return }
+        metrics.count(refusal)
+        if let count = refusal.unreported {
+            let limit = refusal.limit.rawValue
+            Log.warn(
+                "a key sends more \(limit) than the limit of \(refusal.perSecondMax)/s, refusing "
+                    + "with 429",
+                hint: "Raise http.key_\(limit)_per_second_max if that is not a storm of retries.",
+                ["app": String(decoding: app, as: UTF8.self), "refused": "\(count)"])
+        }
+        throw .tooManyRequests(refusal)
     }
 
     // MARK: Refusals of other modules

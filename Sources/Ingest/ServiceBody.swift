@@ -14,6 +14,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     private let service: IngestService
     private let exchange: Exchange
     private let app: [UInt8]
+    private let key: [UInt8]
     private let head: EventsHead
     // Used by one server thread only.
     private var inflater: InflateStream?
@@ -23,11 +24,13 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     /// - Throws: ``ServiceRefusal`` when there is no memory to inflate with.
     init(
-        _ service: IngestService, _ exchange: Exchange, app: [UInt8], head: EventsHead
+        _ service: IngestService, _ exchange: Exchange, app: [UInt8], key: [UInt8],
+        head: EventsHead
     ) throws(ServiceRefusal) {
         self.service = service
         self.exchange = exchange
         self.app = app
+        self.key = key
         self.head = head
         guard head.isGzip else { return }
         do throws(GzipError) {
@@ -98,6 +101,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             body, format: head.format, app: app, receivedAt: exchange.receivedAt,
             sentAt: head.sentAt)
         service.buffers.give(consume body)
+        service.rates.charge(key, events: parsed.received)
         return parsed
     }
 

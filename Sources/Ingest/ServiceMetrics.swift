@@ -10,6 +10,7 @@ package final class ServiceMetrics: Sendable {
     private let responses: [Int: Counter]
     private let otherResponses: Counter
     private let rejections: [RejectionCode: Counter]
+    private let rateLimited: [ServiceRates.Limit: Counter]
 
     /// Lines with an event in bodies that are durable, good or bad.
     package let received: Counter
@@ -49,6 +50,14 @@ package final class ServiceMetrics: Sendable {
                 ["code": code.rawValue])
         }
         self.rejections = rejections
+        var rateLimited: [ServiceRates.Limit: Counter] = [:]
+        for limit in ServiceRates.Limit.allCases {
+            rateLimited[limit] = registry.counter(
+                "tapline_http_rate_limited_total",
+                "Requests refused unread as their key was over its limit, by limit.",
+                ["limit": limit.rawValue])
+        }
+        self.rateLimited = rateLimited
         sanitized = registry.counter(
             "tapline_lines_sanitized_total",
             "Accepted events with a NUL or half a surrogate pair replaced in their properties.")
@@ -87,6 +96,8 @@ package final class ServiceMetrics: Sendable {
             Double(server?.statistics.bodyBytes ?? 0)
         }
     }
+
+    func count(_ refusal: ServiceRates.Refusal) { rateLimited[refusal.limit]?.add() }
 
     func count(_ response: Response) {
         (responses[response.status] ?? otherResponses).add()

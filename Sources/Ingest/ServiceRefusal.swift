@@ -89,11 +89,12 @@ extension ServiceRefusal {
             415, "unsupported_content_encoding",
             "Content-Encoding is \(shown(value)), not gzip, x-gzip or identity")
     }
-    static func tooManyRequests(limit: Int, waitMicroseconds: Microseconds) -> ServiceRefusal {
-        let seconds = Int((waitMicroseconds + 999_999) / 1_000_000)
+    static func tooManyRequests(_ refusal: ServiceRates.Refusal) -> ServiceRefusal {
+        let seconds = Int((refusal.waitMicroseconds + 999_999) / 1_000_000)
         return ServiceRefusal(
-            429, "too_many_requests", "requests of this key are over the limit of \(limit)/s",
-            details: [("limit", limit)], retryAfter: jittered(max(1, seconds)))
+            429, "too_many_requests",
+            "\(refusal.limit.rawValue) of this key are over the limit of \(refusal.perSecondMax)/s",
+            details: [("limit", refusal.perSecondMax)], retryAfter: jittered(max(1, seconds)))
     }
 
     static var missingKey: ServiceRefusal {

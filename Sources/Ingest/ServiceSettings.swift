@@ -10,6 +10,10 @@ package struct ServiceSettings: Sendable {
     package var inFlightBytesMax = 64 * 1024 * 1024
     /// Requests a second of one key, then 429; 0 for no limit.
     package var keyRequestsPerSecondMax = 0
+    /// Events a second of one key, then 429; 0 for no limit.
+    package var keyEventsPerSecondMax = 0
+    /// The time whose share of both a key may save up.
+    package var keyBurstMilliseconds = 1_000
     /// Rejected lines that an answer lists.
     package var errorsMax = 100
     /// How long an answer waits for the database under `?ack=stored`.

@@ -56,6 +56,10 @@ package struct HTTPSettings: Equatable, Sendable {
     package var inFlightBytesMax = 64 << 20
     /// Requests a second of one key, then 429; 0 for no limit.
     package var keyRequestsPerSecondMax = 0
+    /// Events a second of one key, then 429; 0 for no limit.
+    package var keyEventsPerSecondMax = 0
+    /// The time whose share of both a key may save up.
+    package var keyBurstMilliseconds = 1_000
     /// How long SIGTERM waits for requests in flight.
     package var drainTimeoutMilliseconds = 10_000
 

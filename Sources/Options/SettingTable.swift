@@ -133,6 +133,12 @@ package struct SettingSpec: Sendable {
         count(
             "http.key_requests_per_second_max", \.http.keyRequestsPerSecondMax, 0...1_000_000,
             "requests a second of one key, then 429; 0 for no limit"),
+        count(
+            "http.key_events_per_second_max", \.http.keyEventsPerSecondMax, 0...100_000_000,
+            "events a second of one key, then 429; 0 for no limit"),
+        duration(
+            "http.key_burst", \.http.keyBurstMilliseconds, 1...day,
+            "time whose share of requests and events a key may save up"),
         duration(
             "http.drain_timeout", \.http.drainTimeoutMilliseconds, 0...day,
             "time SIGTERM gives to requests in flight"),

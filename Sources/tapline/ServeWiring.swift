@@ -45,6 +45,8 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.service.linesMax = settings.http.bodyLinesMax
     daemon.service.lineBytesMax = settings.http.lineBytesMax
     daemon.service.keyRequestsPerSecondMax = settings.http.keyRequestsPerSecondMax
+    daemon.service.keyEventsPerSecondMax = settings.http.keyEventsPerSecondMax
+    daemon.service.keyBurstMilliseconds = settings.http.keyBurstMilliseconds
     daemon.service.inFlightBytesMax = settings.http.inFlightBytesMax
     daemon.drainSeconds = (settings.http.drainTimeoutMilliseconds + 999) / 1000
     daemon.spool.segmentBytesMax = settings.spool.segmentBytesMax

@@ -14,6 +14,7 @@ final class FakeKeys: KeyStore {
     func lookup(_ key: [UInt8]) -> KeyVerdict {
         switch String(decoding: key, as: UTF8.self) {
         case "good": .known(app: Array("shop".utf8), role: .ingest)
+        case "polite": .known(app: Array("news".utf8), role: .ingest)
         case "reader": .known(app: Array("shop".utf8), role: .read)
         case "old": .revoked
         case "new", "nowhere", "dark", "new-reader": .ask

@@ -25,6 +25,7 @@ let package = Package(
             dependencies: [
                 "Daemon", "Ingest", "Load", "Report", "HTTPServer", "Postgres", "Spool", "Event",
                 "Platform", "Options", "Client", "Sample", "Demo", "Explain",
+                "Top",
             ],
             swiftSettings: strict),
         library(
@@ -57,6 +58,7 @@ let package = Package(
         library("Report", ["Postgres", "Event", "Platform", "Schema"]),
         library("Demo", ["Client", "Sample", "Options"]),
         library("Client", ["Platform", "CCurlShim", "CZlib"]),
+        library("Top", ["Platform"]),
         library("Sample"),
         library("Options"),
         library("HTTPServer", ["Platform", "CMicrohttpd", "CHTTPShim"]),
@@ -96,6 +98,7 @@ let package = Package(
         tests("MetricsTests", ["Metrics", "Platform"]),
         tests("OptionsTests", ["Options"]),
         tests("ClientTests", ["Client"]),
+        tests("TopTests", ["Top"]),
         tests("SampleTests", ["Sample"]),
         tests("DemoTests", ["Demo", "Options", "Sample"]),
         .target(

@@ -15,6 +15,7 @@ _tapline() {
         " report") path="report" ;;
         " compare") path="compare" ;;
         " send") path="send" ;;
+        " top") path="top" ;;
         " check") path="check" ;;
         " explain") path="explain" ;;
         " dlq") path="dlq" ;;
@@ -85,6 +86,9 @@ _tapline() {
         "send --connections") ;;
         "send --retry-for") ;;
         "send --format") words="table json" ;;
+        "top --url") ;;
+        "top --interval") ;;
+        "top --format") words="table json" ;;
         "check --format") words="table json" ;;
         "check --data-dir") directories=1 ;;
         "check --database") ;;
@@ -114,7 +118,7 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key report compare send check explain dlq demo completion help --help --version" ;;
+            "") words="serve migrate key report compare send top check explain dlq demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -124,6 +128,7 @@ _tapline() {
             "report") words="--from --to --tz --app --campaign --by --by-activity --journeys --conversion-window --as-of --since --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
             "compare") words="--rate --from --to --tz --app --as-of --include-test --format --output --data-dir --database --config --help --version" ;;
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
+            "top") words="--url --interval --once --format --help --version" ;;
             "check") words="--format --data-dir --database --config --help --version" ;;
             "explain") words="--app --format --data-dir --database --config --help --version" ;;
             "dlq") words="list show replay purge --help --version" ;;
@@ -133,7 +138,7 @@ _tapline() {
             "dlq purge") words="--all --older-than --yes --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key report compare send check explain dlq demo completion help --help --version" ;;
+            "help") words="serve migrate key report compare send top check explain dlq demo completion help --help --version" ;;
             esac
             ;;
     esac

@@ -10,6 +10,8 @@ package enum ClientError: Error, Equatable, Sendable {
     case badURL(String)
     /// Memory is short, or libcurl does not work.
     case unavailable(reason: String)
+    /// What was asked for was not answered with 200.
+    case notAnswered(url: String, reason: String)
 
     /// One line, as it goes to stderr.
     package var message: String {
@@ -18,6 +20,7 @@ package enum ClientError: Error, Equatable, Sendable {
         case .truncatedGzip(let file): "could not read \"\(file)\": gzip data are truncated"
         case .corruptGzip(let file): "could not read \"\(file)\": gzip data are corrupt"
         case .badURL(let url): "cannot send to \"\(url)\": expected http:// or https://"
+        case .notAnswered(let url, let reason): "could not get \"\(url)\": \(reason)"
         case .unavailable(let reason): "could not send: \(reason)"
         }
     }

@@ -49,19 +49,21 @@ struct Transfers: ~Copyable {
 
     var runningCount: Int { running.count }
 
-    /// Starts to post a gzipped body.
-    mutating func start(_ body: [UInt8]) throws(ClientError) -> Int {
+    /// Starts to post a gzipped body, or to get what is there when there is none.
+    mutating func start(_ body: [UInt8]?) throws(ClientError) -> Int {
         // SAFETY: libcurl copies the strings and the body before the call returns.
         let transfer = unsafe target.url.withCString { url in
             unsafe userAgent.withCString { agent in
-                unsafe body.withUnsafeBufferPointer { bytes in
+                unsafe (body ?? []).withUnsafeBufferPointer { bytes in
                     unsafe withOptionalCString(target.authorization) { authorization in
                         var request = unsafe tapline_request(
                             url: url, authorization: authorization, user_agent: agent,
                             body: bytes.baseAddress, body_length: bytes.count,
                             connect_timeout_ms: 10_000, timeout_ms: timeoutMilliseconds,
                             direct: target.isLocal ? 1 : 0)
-                        return unsafe tapline_transfer_start(set, &request)
+                        return body == nil
+                            ? unsafe tapline_transfer_start_get(set, &request)
+                            : unsafe tapline_transfer_start(set, &request)
                     }
                 }
             }
@@ -117,8 +119,10 @@ package struct Target: Equatable, Sendable {
     /// Whether it is this machine, which no proxy stands before.
     package let isLocal: Bool
 
-    /// Completes a base URL: `http://host:8080` means its `/v1/events`.
-    package init(url: String, key: String?) throws(ClientError) {
+    /// Completes a base URL: `http://host:8080` means its `path`.
+    package init(
+        url: String, key: String?, path standard: String = "/v1/events"
+    ) throws(ClientError) {
         let lower = url.lowercased()
         guard let scheme = ["http://", "https://"].first(where: lower.hasPrefix),
             lower.count > scheme.count,
@@ -129,7 +133,7 @@ package struct Target: Equatable, Sendable {
         let path = rest.dropFirst(authority.count)
         guard !authority.isEmpty, !path.contains("#") else { throw .badURL(url) }
         if path.isEmpty || path == "/" {
-            self.url = url.prefix(scheme.count + authority.count) + "/v1/events"
+            self.url = url.prefix(scheme.count + authority.count) + standard
         } else {
             self.url = url
         }

@@ -66,6 +66,10 @@ package struct Explainer: ~Copyable {
         return [.messageUID, .inboxMessageUID, .eventUID].contains { row.text($0) == uid }
     }
 
+    private func isKnown(_ row: EventRow) -> Bool {
+        places[EventID(app: row.text(.app) ?? "", key: row.key)] != nil
+    }
+
     /// Changes the story of an event, which begins with this if there is none.
     private mutating func tell(_ row: EventRow, _ change: (inout EventStory) -> Void) {
         let id = EventID(app: row.text(.app) ?? "", key: row.key)
@@ -166,7 +170,7 @@ package struct Explainer: ~Copyable {
         for row in 0..<rows.rows {
             let (line, receivedAt) = (rows.string(row, 1) ?? "", rows.timestamp(row, 2) ?? 0)
             guard let event = Self.event(line, app: rows.string(row, 0) ?? "", receivedAt),
-                isAskedFor(event)
+                isAskedFor(event) || isKnown(event)
             else { continue }
             let conflict = EventStory.Conflict(
                 times: rows.int64(row, 3) ?? 0, receivedAt: receivedAt, line: line)
@@ -182,7 +186,7 @@ package struct Explainer: ~Copyable {
         let ids = (0..<rows.rows).compactMap { rows.int64($0, 0) }
         for letter in try DeadLetters.page(connection, after: 0, .ids(ids)) {
             guard let event = Self.event(letter.line, app: letter.app, letter.receivedAt),
-                isAskedFor(event)
+                isAskedFor(event) || isKnown(event)
             else { continue }
             tell(event) { $0.deadLetters.append(letter) }
         }

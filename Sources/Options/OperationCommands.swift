@@ -1,5 +1,24 @@
 /// Commands that look at single events, for whoever runs the daemon.
 extension CommandSpec {
+    static let top = CommandSpec(
+        "top", "live ingestion metrics in the terminal",
+        details: [
+            "Reads the daemon's /metrics again and again and shows what is received, stored, "
+                + "refused and spooled, how fast, and what the daemon costs. On a terminal the "
+                + "screen is drawn anew; elsewhere each look is printed below the last.",
+            "Ends with Ctrl-C. With --once after one look, which takes one interval; exit code 1 "
+                + "if the daemon does not answer then.",
+        ],
+        options: [
+            .value(
+                "url", "URL", "where the daemon is",
+                default: "$TAPLINE_URL, else http://127.0.0.1:8080"),
+            .value("interval", "DURATION", .duration, "between two looks", default: "1s"),
+            .flag("once", "look once, and exit"),
+            format(["table", "json"]),
+        ],
+        examples: ["tapline top", "tapline top --once --format json"])
+
     static let explain = CommandSpec(
         "explain", "the whole life of one event or message",
         details: [

@@ -39,6 +39,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "compare": try runCompare(parsed)
     case "send": runSend(parsed)
     case "check": try runCheck(parsed)
+    case "top": runTop(parsed)
     case "dlq": try runDlq(parsed)
     case "explain": try runExplain(parsed)
     case "demo": runDemo(parsed)

@@ -103,13 +103,14 @@ extension SystemTests {
 
         @Test func aConflictIsToldWithBothBodiesAndHowOftenItCame() throws {
             let app = try Shared.app()
-            let first = App.click("m", #","event_uid":"U","campaign_id":"one""#)
+            let first = App.click(
+                "m", #","event_uid":"U","campaign_id":"one","inbox_message_uid":"i""#)
             let second = App.click("m", #","event_uid":"U","campaign_id":"two""#)
             let third = App.click("m", #","event_uid":"U","campaign_id":"three""#)
             try app.store([first])
             for _ in 0..<3 { try app.store([second]) }
             try app.store([third])
-            for uid in ["U", "m"] {
+            for uid in ["U", "m", "i"] {
                 let event = try Self.explain(uid, app).json["events"][0]
                 #expect(event["line"]["campaign_id"] == .string("one"), "the first stays")
                 let conflicts = event["conflicts"].items

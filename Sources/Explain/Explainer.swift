@@ -47,7 +47,7 @@ package struct Explainer: ~Copyable {
         try readStored(connection)
         try readConflicts(connection)
         try readDeadLetters(connection)
-        let own = try? SpoolFiles.identity(directory: spoolDirectory)?.id
+        let own = spoolID()
         let checkpoint = try own.map { id throws(LoadError) in
             try Books.checkpoint(connection, of: id)
         }
@@ -210,6 +210,16 @@ package struct Explainer: ~Copyable {
     ) throws(LoadError) {
         for spool in try Books.recountSpools(connection, ownSpool: own) {
             note("\(spool.spooled) events wait in spool \(spool.id), which is on another machine")
+        }
+    }
+
+    /// The spool of this machine; nil when it has none.
+    private mutating func spoolID() -> SpoolID? {
+        do throws(SpoolError) {
+            return try SpoolFiles.identity(directory: spoolDirectory)?.id
+        } catch {
+            note("the spool of this machine could not be read: \(error)")
+            return nil
         }
     }
 

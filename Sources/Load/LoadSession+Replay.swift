@@ -66,6 +66,7 @@ package final class DeadLetterReplay {
         session = try LoadSession(
             database: database, spoolID: .replay, picture: Picture(), settings: LoadSettings())
         _ = try session.claim(nil)
+        try session.readAll()
     }
 
     /// Loads some dead letters.

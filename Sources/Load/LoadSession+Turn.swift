@@ -39,11 +39,27 @@ extension LoadSession {
     ///
     /// What others commit meanwhile is read as it comes, so that little is left to read within the turn.
     mutating func takeTurn() throws(LoadError) -> Turn {
+        try begin("BEGIN", lock: "FOR UPDATE")
+    }
+
+    /// Reads everything as of one moment, without the turn: others load meanwhile, and what they do is
+    /// all that is left to read within it.
+    mutating func readAll() throws(LoadError) {
+        do throws(LoadError) {
+            try catchUp(with: try begin("BEGIN ISOLATION LEVEL REPEATABLE READ", lock: ""))
+            _ = try connection.statement("COMMIT")
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    private mutating func begin(_ begin: String, lock: String) throws(LoadError) -> Turn {
         let known = (batch: picture.batch, storedAt: picture.storedAt)
         do throws(PostgresError) {
             try connection.send(
                 """
-                BEGIN;
+                \(begin);
                 SELECT batch + 1,
                     (extract(epoch FROM greatest(clock_timestamp(),
                         stored_at + interval '1 microsecond')) * 1000000)::bigint,
@@ -55,7 +71,7 @@ extension LoadSession {
                     generation,
                     EXISTS (SELECT FROM tapline.spool WHERE id <> '\(spoolID)'
                         AND published_at > clock_timestamp() - interval '1 minute')
-                FROM tapline.turn FOR UPDATE
+                FROM tapline.turn \(lock)
                 """)
             var canReadAhead = true
             while try !connection.hasAnswer(withinMilliseconds: Self.lookMilliseconds) {

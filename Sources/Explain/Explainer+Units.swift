@@ -24,7 +24,7 @@ extension Explainer {
         var units: [UnitStory] = []
         for (first, second) in Self.dimensions {
             let statement = Schema.explainedUnits(of: events)
-                .replacing("<first>", with: "e.\(first)").replacing("<second>", with: "e.\(second)")
+                .filled(["first": "e.\(first)", "second": "e.\(second)"])
             let rows = try connection.statement(statement, parameters, format: .binary)
             if units.isEmpty { units = (0..<rows.rows).map { UnitStory(rows, $0) } }
             for row in units.indices {

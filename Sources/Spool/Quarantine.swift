@@ -14,6 +14,7 @@ struct Quarantine: Sendable {
     }
 
     let directory: SpoolDirectory
+    var storage = SpoolStorage.system
 
     /// A record that cannot be read: where it is and what it seems to hold.
     struct Piece: Equatable {
@@ -84,7 +85,7 @@ struct Quarantine: Sendable {
             guard !known.contains(name) else { continue }
             let start = piece.range.lowerBound - range.lowerBound
             let part = bytes.span.extracting(start..<start + piece.range.count)
-            try File.replace(directory.quarantine + "/" + name, with: part)
+            try storage.replace(directory.quarantine + "/" + name, part)
             count.records += 1
             count.events += Int(piece.events)
             count.bytes += piece.range.count
@@ -96,7 +97,7 @@ struct Quarantine: Sendable {
     func keepSegment(_ number: UInt64, bytes: Int) throws(SystemError) -> Count {
         try Directory.create(directory.quarantine)
         let name = Self.name(number, Piece(range: 0..<bytes, events: 0))
-        try File.move(directory.segment(number), to: directory.quarantine + "/" + name)
+        try storage.move(directory.segment(number), directory.quarantine + "/" + name)
         return Count(records: 1, events: 0, bytes: bytes)
     }
 }

@@ -34,13 +34,13 @@ struct SegmentWriter: ~Copyable {
         let header = SegmentHeader(
             id: id, number: number, previous: previous, nonce: Random.bytes(12))
         let bytes = header.encoded()
-        let file = try File(path, .createNew)
+        let file = try storage.create(path)
         do throws(SystemError) {
             try Self.write(bytes.span, to: file, at: 0, storage)
             try storage.sync(file)
-            try Directory.sync(directory.path)
+            try storage.syncDirectory(directory.path)
         } catch {
-            try? File.remove(path)
+            try? storage.remove(path)
             throw error
         }
         self.path = path
@@ -108,7 +108,7 @@ struct SegmentWriter: ~Copyable {
     consuming func abandon() -> Int {
         do throws(SystemError) {
             guard synced > SegmentHeader.bytes else {
-                try File.remove(path)
+                try storage.remove(path)
                 return 0
             }
             try storage.truncate(file, synced)

@@ -38,11 +38,11 @@ package final class Spool: Sendable {
         guard let taken else { throw .locked(directory: path) }
         lock = .init(taken)
         let found = try SpoolRecovery(directory: directory, storage: options.storage)
-        identity = .init(try Self.identify(directory, found))
+        identity = .init(try Self.identify(directory, found, options.storage))
         endAtOpening = SpoolMark(
             segment: found.segments.last?.number ?? 0,
             offset: UInt64(found.segments.last?.bytes ?? 0), chain: 0)
-        quarantine = Quarantine(directory: directory)
+        quarantine = Quarantine(directory: directory, storage: options.storage)
         var index = SegmentIndex(segments: found.segments, released: found.released)
         index.statistics.tornTails = found.tornTails
         index.statistics.tornTailBytes = found.tornTailBytes
@@ -57,7 +57,7 @@ package final class Spool: Sendable {
     }
 
     private static func identify(
-        _ directory: SpoolDirectory, _ found: SpoolRecovery
+        _ directory: SpoolDirectory, _ found: SpoolRecovery, _ storage: SpoolStorage
     ) throws(SpoolError) -> SpoolIdentity {
         try rethrow { () throws(SystemError) in
             if let identity = try SpoolIdentity.load(directory.identity) { return identity }
@@ -68,7 +68,7 @@ package final class Spool: Sendable {
                     "identity of the spool lost; all of it will be loaded again",
                     ["path": directory.identity, "id": "\(identity.id)"])
             }
-            try identity.save(directory.identity)
+            try identity.save(directory.identity, storage)
             return identity
         }
     }
@@ -95,7 +95,9 @@ package final class Spool: Sendable {
         try identity.withLock { identity throws(SpoolError) in
             var new = identity
             body(&new)
-            try rethrow { () throws(SystemError) in try new.save(directory.identity) }
+            try rethrow { () throws(SystemError) in
+                try new.save(directory.identity, options.storage)
+            }
             identity = new
         }
     }
@@ -262,12 +264,16 @@ package final class Spool: Sendable {
             return (before, index.released.segment, loaded, expired)
         }
         do throws(SystemError) {
-            if after != before { try ReleasedFile.save(after, directory.released) }
+            if after != before {
+                try ReleasedFile.save(after, directory.released, options.storage)
+            }
             // The time of a loaded file is the time of its loading, for the next start.
             for number in loaded where !expired.contains(number) {
                 try File(directory.segment(number), .readWrite).touch()
             }
-            for number in expired { try File.remove(directory.segment(number)) }
+            for number in expired {
+                try options.storage.remove(directory.segment(number))
+            }
         } catch {
             Log.warn("\(error)")
         }

@@ -70,8 +70,8 @@ struct SpoolIdentity: Equatable {
         }
     }
 
-    func save(_ path: String) throws(SystemError) {
-        try File.replace(path, with: encoded().span)
+    func save(_ path: String, _ storage: SpoolStorage) throws(SystemError) {
+        try storage.replace(path, encoded().span)
     }
 }
 
@@ -87,10 +87,12 @@ enum ReleasedFile {
         return bytes.span.littleEndian(at: 0)
     }
 
-    static func save(_ number: UInt64, _ path: String) throws(SystemError) {
+    static func save(
+        _ number: UInt64, _ path: String, _ storage: SpoolStorage
+    ) throws(SystemError) {
         var bytes: [UInt8] = []
         bytes.append(littleEndian: number)
         bytes.append(littleEndian: CRC32C.checksum(bytes.span))
-        try File.replace(path, with: bytes.span)
+        try storage.replace(path, bytes.span)
     }
 }

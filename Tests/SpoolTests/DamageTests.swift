@@ -42,7 +42,9 @@ struct DamageTests {
         let whole = try fixture.bytes(name)
         let ends = marks.map { Int($0.offset) }
         for place in Array(0..<ends[1]) + Array(ends[15]..<whole.count) {
-            for bit in place % 3 == 0 ? Array(0..<8) : [place % 8] {
+            // Each bit of the last record and of the header, one of each other byte.
+            let isWhole = place < 64 || place >= ends[18]
+            for bit in isWhole ? Array(0..<8) : [place % 8] {
                 let copy = try SpoolFixture(copying: fixture)
                 var bytes = whole
                 bytes[place] ^= 1 << UInt8(bit)
@@ -119,6 +121,27 @@ struct DamageTests {
         #expect(statistics.tornTails == 1)
         #expect(statistics.tornTailBytes == zeros)
         #expect(try fixture.bytes("000000000001.seg") == whole)
+    }
+
+    /// The size of a file may be durable when the last of its bytes are not.
+    @Test func zerosInPlaceOfTheLastBytesCostOnlyTheirRecords() throws {
+        let (fixture, marks) = try SpoolFixture.filled(Self.count)
+        let name = "000000000001.seg"
+        let whole = try fixture.bytes(name)
+        let ends = marks.map { Int($0.offset) }
+        for place in ends[16]..<whole.count {
+            let copy = try SpoolFixture(copying: fixture)
+            let zeros = Array(repeating: UInt8(0), count: whole.count - place)
+            try copy.write(name, whole.prefix(place) + zeros)
+            // A record that ends with zeros of its own may be whole.
+            let kept = ends.filter { $0 <= place || whole[place..<$0].allSatisfy { $0 == 0 } }
+            let expected = Array(Self.all.prefix(kept.count))
+            #expect(try copy.scanned().payloads == expected, "zeros from \(place)")
+            let (payloads, statistics) = try copy.delivered()
+            #expect(payloads == expected, "zeros from \(place)")
+            #expect(statistics.quarantinedRecords == 0)
+            #expect(statistics.tornTailBytes == whole.count - (ends.last { $0 <= place } ?? 64))
+        }
     }
 
     @Test func severalDamagedRecordsAreCountedOneByOneWithTheirEvents() throws {
@@ -206,8 +229,14 @@ struct DamageTests {
 
     @Test func aCopiedSegmentIsDeliveredOnce() throws {
         let (fixture, _) = try SpoolFixture.filled(Self.count, SpoolTests.small())
-        try fixture.write("000000000077.seg", fixture.bytes("000000000002.seg"))
-        #expect(try fixture.delivered().payloads == Self.all)
+        // Of the oldest, of one in the middle and of the newest; as the newest, and twice.
+        for name in try fixture.segments() {
+            for copies in [["000000000077.seg"], ["000000000077.seg", "000000000078.seg"]] {
+                let copy = try SpoolFixture(copying: fixture)
+                for other in copies { try copy.write(other, fixture.bytes(name)) }
+                #expect(try copy.delivered().payloads == Self.all, "\(name) as \(copies)")
+            }
+        }
     }
 
     @Test func aForeignFileIsLeftAlone() throws {

@@ -5,18 +5,24 @@ import Synchronization
 
 /// A spool directory of its own, removed at the end.
 final class SpoolFixture: Sendable {
-    let path = "/tmp/tapline-spool-\(Hex.encode(Random.bytes(8)))"
+    let path: String
 
-    init() throws {
+    init(under directory: String = "/tmp") throws {
+        path = Self.newPath(directory)
         // Damage is loud, and here there is much of it.
         Log.level = .off
         try Directory.create(path)
+    }
+
+    private static func newPath(_ directory: String) -> String {
+        "\(directory)/tapline-spool-\(Hex.encode(Random.bytes(8)))"
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
     /// A copy of a fixture in its present state.
     init(copying other: SpoolFixture) throws {
+        path = Self.newPath("/tmp")
         try FileManager.default.copyItem(atPath: other.path, toPath: path)
     }
 
@@ -119,39 +125,40 @@ final class FaultyStorage: Sendable {
     let faults = Sync.Monitor(Faults())
 
     var storage: SpoolStorage {
-        SpoolStorage(
-            write: { [faults] file, bytes, offset throws(SystemError) in
-                let count = try faults.withLock { faults throws(SystemError) in
-                    faults.writes += 1
-                    if faults.writeFails {
-                        throw SystemError(code: EIO, action: "write", path: file.path)
+        var storage = SpoolStorage.system
+        storage.write = { [faults] file, bytes, offset throws(SystemError) in
+            let count = try faults.withLock { faults throws(SystemError) in
+                faults.writes += 1
+                if faults.writeFails {
+                    throw SystemError(code: EIO, action: "write", path: file.path)
+                }
+                var count = min(bytes.count, faults.writeBytesMax)
+                if let free = faults.bytesFree {
+                    guard free > 0 else {
+                        throw SystemError(code: ENOSPC, action: "write", path: file.path)
                     }
-                    var count = min(bytes.count, faults.writeBytesMax)
-                    if let free = faults.bytesFree {
-                        guard free > 0 else {
-                            throw SystemError(code: ENOSPC, action: "write", path: file.path)
-                        }
-                        count = min(count, free)
-                        faults.bytesFree = free - count
-                    }
-                    return count
+                    count = min(count, free)
+                    faults.bytesFree = free - count
                 }
-                return try file.writeOnce(bytes.extracting(0..<count), at: offset)
-            },
-            sync: { [faults] file throws(SystemError) in
-                let fails = faults.withLock { faults in
-                    faults.syncs += 1
-                    return faults.syncFails
-                }
-                if fails { throw SystemError(code: EIO, action: "sync", path: file.path) }
-                try file.sync()
-            },
-            truncate: { [faults] file, bytes throws(SystemError) in
-                if faults.withLock({ $0.truncateFails }) {
-                    throw SystemError(code: EIO, action: "truncate", path: file.path)
-                }
-                try file.truncate(to: bytes)
-            })
+                return count
+            }
+            return try file.writeOnce(bytes.extracting(0..<count), at: offset)
+        }
+        storage.sync = { [faults] file throws(SystemError) in
+            let fails = faults.withLock { faults in
+                faults.syncs += 1
+                return faults.syncFails
+            }
+            if fails { throw SystemError(code: EIO, action: "sync", path: file.path) }
+            try file.sync()
+        }
+        storage.truncate = { [faults] file, bytes throws(SystemError) in
+            if faults.withLock({ $0.truncateFails }) {
+                throw SystemError(code: EIO, action: "truncate", path: file.path)
+            }
+            try file.truncate(to: bytes)
+        }
+        return storage
     }
 
     var options: SpoolOptions {

@@ -39,6 +39,14 @@ struct SpoolRecovery {
         }
     }
 
+    /// Makes durable what the last run may have written and not synced: it is about to be loaded, and a
+    /// checkpoint after a record that a power cut then takes would be of no history.
+    ///
+    /// A disk that cannot does not keep the daemon from starting.
+    private func sync(_ file: borrowing File, _ storage: SpoolStorage) {
+        do throws(SystemError) { try storage.sync(file) } catch { Log.warn("\(error)") }
+    }
+
     /// Reads a segment to its last whole record, and cuts off what follows it.
     ///
     /// - Returns: The size that is left.
@@ -47,7 +55,10 @@ struct SpoolRecovery {
     ) throws(SpoolError) -> Int {
         do throws(SystemError) {
             let bytes = try cursor.moveToEnd(limit: size)
-            if bytes == 0 { return size }
+            if bytes == 0 {
+                sync(cursor.file, storage)
+                return size
+            }
             let end = cursor.position
             let file = try File(cursor.file.path, .readWrite)
             try storage.truncate(file, end)

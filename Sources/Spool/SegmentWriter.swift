@@ -112,6 +112,9 @@ struct SegmentWriter: ~Copyable {
                 return 0
             }
             try storage.truncate(file, synced)
+            // Or a power cut might bring back some of what was cut, as damage. Nothing that was
+            // refused is acknowledged by it, so that it does no harm if this sync is a lie.
+            try storage.sync(file)
         } catch {
             Log.warn("\(error)")
         }

@@ -35,4 +35,14 @@ struct FoundTests {
             ])
         }
     }
+
+    @Test func whatWasCutOffAFailedSegmentIsNoDamageAfterAPowerCut() {
+        for step in 0...2 {
+            Self.expectKept([
+                .init(operation: .append(count: 1, bytes: 0)),
+                .init(operation: .append(count: 1, bytes: 0), fault: .init(failing: [step])),
+                .init(operation: .append(count: 2, bytes: 0), fault: .init(cut: 7)),
+            ])
+        }
+    }
 }

@@ -40,7 +40,7 @@ struct SegmentWriter: ~Copyable {
             try storage.sync(file)
             try storage.syncDirectory(directory.path)
         } catch {
-            try? storage.remove(path)
+            try? storage.discard(path)
             throw error
         }
         self.path = path
@@ -108,7 +108,7 @@ struct SegmentWriter: ~Copyable {
     consuming func abandon() -> Int {
         do throws(SystemError) {
             guard synced > SegmentHeader.bytes else {
-                try storage.remove(path)
+                try storage.discard(path)
                 return 0
             }
             try storage.truncate(file, synced)

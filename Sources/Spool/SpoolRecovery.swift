@@ -32,7 +32,7 @@ struct SpoolRecovery {
             // More than a header that cannot be read is damage, which the reader sets aside.
             guard newest.bytes <= SegmentHeader.bytes else { return }
             Log.warn("spool segment without a header removed", ["path": path])
-            try rethrow { () throws(SystemError) in try storage.remove(path) }
+            try rethrow { () throws(SystemError) in try storage.discard(path) }
             segments.removeLast()
             tornTails += 1
             tornTailBytes += newest.bytes

@@ -40,6 +40,13 @@ package struct SpoolStorage: Sendable {
         (path) throws(SystemError) in try Directory.sync(path)
     }
 
+    /// Removes a segment that never held a durable record, durably: if it came back after newer ones
+    /// were made, it would pass for a damaged one.
+    func discard(_ path: String) throws(SystemError) {
+        try remove(path)
+        try syncDirectory(Directory.parent(of: path))
+    }
+
     /// The file system.
     package static let system = SpoolStorage()
 }

@@ -45,4 +45,14 @@ struct FoundTests {
             ])
         }
     }
+
+    @Test func aSegmentThatNeverHeldARecordIsNoDamageAfterAPowerCut() {
+        for cut in 0...4 {
+            Self.expectKept([
+                .init(operation: .append(count: 1, bytes: 0), fault: .init(cut: 2)),
+                .init(operation: .append(count: 1, bytes: 73), fault: .init(bytesFree: 140)),
+                .init(operation: .append(count: 1, bytes: 0), fault: .init(cut: cut)),
+            ])
+        }
+    }
 }

@@ -9,6 +9,9 @@ let strict: [SwiftSetting] = [
     .enableExperimentalFeature("Lifetimes"),
 ]
 
+// Where tests make a debug build fail; a release build has none of it.
+let failpoints: [SwiftSetting] = [.define("FAILPOINTS", .when(configuration: .debug))]
+
 func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
@@ -68,7 +71,8 @@ let package = Package(
         library("Metrics", ["Platform"]),
         library("Event", ["JSONLines", "Platform", "CCrypto", "CHash", "CScan"]),
         library("JSONLines", ["CScan"]),
-        library("Platform", ["CPlatform"]),
+        .target(
+            name: "Platform", dependencies: ["CPlatform"], swiftSettings: strict + failpoints),
         .target(
             name: "Schema", path: "sql",
             resources: [

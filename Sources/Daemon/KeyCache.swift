@@ -140,6 +140,7 @@ package final class KeyCache: KeyStore {
     }
 
     private func store(_ entries: [[UInt8]: Entry]) {
+        Failpoint.reach("keys.reload")
         let text = Self.text(of: entries)
         let isChanged = state.withLock { state in
             let isChanged = Self.text(of: state.entries) != text

@@ -45,6 +45,7 @@ extension LoadSession {
             UPDATE tapline.segment SET state = 'closing', rows = $2, filter = $3 WHERE segment = $1
             """,
             [.int32(Int32(full)), .int64(Int64(turn.segmentRows)), .bytes(filter.bytes)])
+        Failpoint.reach("load.close")
         // If this fails, the open segment is read again.
         try connection.statement(
             """

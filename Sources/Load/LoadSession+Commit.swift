@@ -98,7 +98,12 @@ extension LoadSession {
                 .int64(turn.batch), .timestamp(turn.storedAt), .uuid(spoolID.bytes),
                 .int32(Int32(verdicts.stored)), .int32(Int32(turn.segment)), .int64(firstBlock),
             ])
-        _ = try connection.statement("COMMIT")
+        do throws(SystemError) {
+            try Failpoint.attempt("load.commit.before", "")
+        } catch {
+            throw .spool(.failed(error))
+        }
+        try connection.statement("COMMIT") { Failpoint.reach("load.commit.sent") }
     }
 }
 

@@ -142,6 +142,7 @@ struct LoadSession: ~Copyable {
                 for row in rows where decision.verdicts[row] == .stored {
                     try writer.write(batch.bytes(row))
                     try writer.write(tail)
+                    Failpoint.reach("load.copy")
                     sent(row)
                 }
                 try writer.writeBinaryTrailer()

@@ -150,6 +150,7 @@ package final class Loader: Sendable {
             }
             let started = Clock.monotonic()
             let verdicts = try session.load(batch)
+            Failpoint.reach("load.commit.after")
             spool.released(upTo: mark)
             released = mark
             metrics.batches.add()

@@ -53,9 +53,10 @@ package enum Migrator {
                     BEGIN;
                     \(migration.sql);
                     INSERT INTO tapline.schema_version (version, name)
-                        VALUES (\(migration.version), '\(migration.name)');
-                    COMMIT
+                        VALUES (\(migration.version), '\(migration.name)')
                     """)
+                Failpoint.reach("migrate")
+                _ = try connection.statement("COMMIT")
             } catch {
                 _ = try? connection.execute("ROLLBACK")
                 throw error

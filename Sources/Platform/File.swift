@@ -163,6 +163,7 @@ package struct File: ~Copyable, Sendable {
             try file.write(bytes, at: 0)
             try file.sync()
         }
+        try Failpoint.attempt("file.replace", path)
         guard unsafe rename(temporary, path) == 0 else { throw .last("replace", path) }
         try Directory.sync(Directory.parent(of: path))
     }

@@ -37,6 +37,7 @@ struct SegmentWriter: ~Copyable {
         let file = try storage.create(path)
         do throws(SystemError) {
             try Self.write(bytes.span, to: file, at: 0, storage)
+            try Failpoint.attempt("spool.rotate", path)
             try storage.sync(file)
             try storage.syncDirectory(directory.path)
         } catch {
@@ -75,6 +76,7 @@ struct SegmentWriter: ~Copyable {
     /// Makes all that was appended durable.
     mutating func sync() throws(SystemError) {
         try flush()
+        try Failpoint.attempt("spool.sync.before", path)
         try storage.sync(file)
         synced = position
     }
@@ -88,6 +90,7 @@ struct SegmentWriter: ~Copyable {
     private static func write(
         _ bytes: Span<UInt8>, to file: borrowing File, at offset: Int, _ storage: SpoolStorage
     ) throws(SystemError) {
+        try Failpoint.attempt("spool.write.before", file.path)
         var done = 0
         while done < bytes.count {
             let count = try storage.write(
@@ -97,6 +100,7 @@ struct SegmentWriter: ~Copyable {
             }
             done += count
         }
+        try Failpoint.attempt("spool.write.after", file.path)
     }
 
     /// Ends a segment of which a write or a sync failed: cuts it back to what is durable.

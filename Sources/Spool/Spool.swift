@@ -226,6 +226,7 @@ package final class Spool: Sendable {
         index.broadcast()
         if wasDegraded { Log.info("spool can append again") }
         options.didSync(Double(Clock.monotonic() - start) / 1e6, group.count)
+        Failpoint.reach("spool.answer.before")
         for (append, mark) in zip(group, marks) { append.completion(.success(mark)) }
     }
 
@@ -271,8 +272,10 @@ package final class Spool: Sendable {
             for number in loaded where !expired.contains(number) {
                 try File(directory.segment(number), .readWrite).touch()
             }
+            Failpoint.reach("spool.release")
             for number in expired {
                 try options.storage.remove(directory.segment(number))
+                Failpoint.reach("spool.delete")
             }
         } catch {
             Log.warn("\(error)")

@@ -10,7 +10,9 @@ func serve(
     do throws(DaemonError) {
         return try Daemon.run(daemonSettings(settings)) {
             do throws(OptionsError) {
-                apply(try reload().logLevel)
+                let new = try reload()
+                Failpoint.reach("settings.reload")
+                apply(new.logLevel)
                 Log.info("settings read again; all but log.level take effect at the next start")
             } catch {
                 Log.error(

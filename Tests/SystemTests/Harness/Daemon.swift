@@ -12,6 +12,9 @@ final class Daemon: @unchecked Sendable {
     /// Its port, the same at each start.
     let port: Int
     var settings: [String: String]
+    /// The program, and variables that it gets.
+    var binary = Tapline.binary
+    var environment: [String: String] = [:]
     private(set) var process: ChildProcess?
     private let owned: TemporaryDirectory?
 
@@ -43,7 +46,7 @@ final class Daemon: @unchecked Sendable {
     func spawn() throws {
         var arguments = ["serve", "--listen", "127.0.0.1:\(port)"] + store
         for (name, value) in settings { arguments += ["--set", "\(name)=\(value)"] }
-        process = try Tapline.start(arguments)
+        process = try Tapline.start(arguments, environment: environment, binary: binary)
     }
 
     /// Starts it and waits until it can make events durable.

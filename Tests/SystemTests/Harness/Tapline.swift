@@ -32,7 +32,8 @@ enum Tapline {
 
     /// Starts a command.
     static func start(
-        _ arguments: [String], environment: [String: String] = [:], input: String = "/dev/null"
+        _ arguments: [String], environment: [String: String] = [:], input: String = "/dev/null",
+        binary: String = binary
     ) throws -> ChildProcess {
         try ChildProcess(
             [binary] + arguments,
@@ -44,9 +45,10 @@ enum Tapline {
     @discardableResult
     static func run(
         _ arguments: [String], environment: [String: String] = [:], input: String = "/dev/null",
-        seconds: Double = 60
+        seconds: Double = 60, binary: String = binary
     ) throws -> Outcome {
-        let process = try start(arguments, environment: environment, input: input)
+        let process = try start(
+            arguments, environment: environment, input: input, binary: binary)
         defer { process.signal(SIGKILL) }
         let exit = try process.wait(seconds: seconds)
         return Outcome(exit: exit, output: process.output, error: process.error)

@@ -78,7 +78,7 @@ final class BatchReader: Sendable {
         }
         guard let due else { return true }
         _ = state.wait(until: due) { state in
-            state.end != nil || state.next.count >= settings.batchRowsMax ? true : nil
+            state.end != nil || settings.isFull(state.next) ? true : nil
         }
         let end = state.withLock { state in
             swap(&state.next, &batch)
@@ -135,7 +135,7 @@ final class BatchReader: Sendable {
     private func takeRecord(of reader: SpoolReader) throws(LoadError) -> Bool {
         let task = state.wait { state -> Task? in
             if state.isEnding { return .end }
-            if state.next.count >= settings.batchRowsMax { return nil }
+            if settings.isFull(state.next) { return nil }
             return state.isDraining ? .drain : .read
         }
         if task == .end { return false }
@@ -160,7 +160,7 @@ final class BatchReader: Sendable {
                 if isFirst {
                     state.due = Clock.deadline(inMilliseconds: settings.batchAgeMilliseconds)
                 }
-                return isFirst || state.next.count >= settings.batchRowsMax
+                return isFirst || settings.isFull(state.next)
             }
             // The loader waits for the first record and for a full batch, not for each record.
             if isNews { state.broadcast() }

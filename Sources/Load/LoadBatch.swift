@@ -28,6 +28,8 @@ struct LoadBatch: ~Copyable, Sendable {
     private(set) var records: [Record] = []
     /// Of each row the id of the dead letter that it is, in a batch of these; else none.
     private(set) var letters: [Int64] = []
+    /// Bytes of the records.
+    private(set) var bytes = 0
     private var places: [Place] = []
     /// What of each row its unit is made of.
     private(set) var events: [UnitEvent] = []
@@ -82,6 +84,7 @@ struct LoadBatch: ~Copyable, Sendable {
             throw error
         }
         findRepeats(from: first)
+        bytes += record.payload.count
         records.append(
             Record(
                 mark: record.mark, received: body.received, rejected: body.rejected,
@@ -117,6 +120,7 @@ struct LoadBatch: ~Copyable, Sendable {
     mutating func removeAll() {
         records.removeAll(keepingCapacity: true)
         letters.removeAll(keepingCapacity: true)
+        bytes = 0
         places.removeAll(keepingCapacity: true)
         contents.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)

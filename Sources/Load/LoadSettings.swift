@@ -2,6 +2,8 @@
 package struct LoadSettings: Sendable {
     /// Rows of one load transaction, about: a body is never split.
     package var batchRowsMax = 50_000
+    /// Bytes of one load transaction, about: what bounds the memory when rows are large.
+    package var batchBytesMax = 32 << 20
     /// How long the first event of a batch waits for more.
     package var batchAgeMilliseconds = 200
     /// Rows from which a segment of the event table is closed.
@@ -17,4 +19,9 @@ package struct LoadSettings: Sendable {
     package var statementTimeoutMilliseconds = 60_000
 
     package init() {}
+
+    /// Whether a batch takes no more records.
+    func isFull(_ batch: borrowing LoadBatch) -> Bool {
+        batch.count >= batchRowsMax || batch.bytes >= batchBytesMax
+    }
 }

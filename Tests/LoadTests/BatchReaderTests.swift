@@ -26,10 +26,12 @@ import Testing
         }
 
         func reader(
-            from mark: SpoolMark? = nil, rowsMax: Int = 50_000, ageMilliseconds: Int = 1
+            from mark: SpoolMark? = nil, rowsMax: Int = 50_000, bytesMax: Int = .max,
+            ageMilliseconds: Int = 1
         ) throws -> BatchReader {
             var settings = LoadSettings()
             settings.batchRowsMax = rowsMax
+            settings.batchBytesMax = bytesMax
             settings.batchAgeMilliseconds = ageMilliseconds
             return try BatchReader(
                 spool, from: mark, settings: settings, metrics: LoadMetrics(registry: Registry()))
@@ -74,6 +76,17 @@ import Testing
         #expect(waits { reader.rowsWaiting == 20 })
         #expect(try reader.take(&batch))
         #expect(uids(batch) == (30..<50).map { "e-\($0)" })
+    }
+
+    @Test func aBatchOfLargeRowsIsFullBeforeItsRowsAre() throws {
+        let fixture = try Fixture()
+        let bytes = payload((0..<10).map { line($0) }).count
+        let reader = try fixture.reader(bytesMax: bytes * 3 / 2, ageMilliseconds: 600_000)
+        defer { reader.end() }
+        for body in 0..<6 { try fixture.append(body * 10..<body * 10 + 10) }
+        let batches = try Self.drain(reader)
+        #expect(batches.map(\.count) == [20, 20, 20])
+        #expect(batches.flatMap { $0 } == (0..<60).map { "e-\($0)" })
     }
 
     @Test func aBatchIsNotTakenBeforeItIsOldOrFull() throws {

@@ -96,6 +96,115 @@ extension SystemTests {
             #expect(try daemon.stop() == .code(0))
         }
 
+        // MARK: A start that cannot be, and one that is large
+
+        /// A daemon that does not start says why in one line and a hint, and changes nothing.
+        static func expectRefusedStart(_ daemon: Daemon, _ words: String...) throws {
+            try daemon.spawn()
+            #expect(try daemon.process?.wait(seconds: 30) == .code(1))
+            let complaints = daemon.log.split(separator: "\n").filter { !$0.hasPrefix("hint: ") }
+            #expect(complaints.count == 1, "\(daemon.log)")
+            for word in words + ["hint: "] { #expect(daemon.log.contains(word), "\(daemon.log)") }
+        }
+
+        @Test(.enabled(if: canMount)) func aReadOnlyDiskRefusesTheStartAndLosesNothing() throws {
+            let disk = TemporaryDirectory()
+            try Self.mount(disk.path, megabytes: 4)
+            defer { _ = try? Tapline.tool(["umount", "-l", disk.path]) }
+            let cluster = try Cluster()
+            let daemon = try Daemon(directory: disk.path + "/d", database: cluster.conninfo())
+            try daemon.start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            #expect(try app.post(App.click("kept")).status == 200)
+            #expect(try daemon.stop() == .code(0))
+            try Tapline.tool(["mount", "-o", "remount,ro", disk.path])
+            try Self.expectRefusedStart(daemon, daemon.directory, "read-only file system")
+            try Tapline.tool(["mount", "-o", "remount,rw", disk.path])
+            try cluster.start()
+            try daemon.start()
+            try app.store([App.click("after")])
+            #expect(try app.count() == 2)
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        @Test func aSegmentThatMayNotBeReadRefusesTheStartAndLosesNothing() throws {
+            let home = TemporaryDirectory()
+            let cluster = try Cluster()
+            let settings = ["spool.segment_bytes_max": "64KiB"]
+            let daemon = try Daemon(
+                directory: home.path + "/d", database: cluster.conninfo(), settings: settings)
+            if geteuid() == 0 {
+                // Permissions mean nothing to root.
+                daemon.binary = try home.file(
+                    "as-postgres",
+                    "#!/bin/sh\nexec setpriv --reuid=postgres --regid=postgres --clear-groups "
+                        + "\(Tapline.binary) \"$@\"\n")
+                try Tapline.tool(["chmod", "755", daemon.binary])
+                try Tapline.tool(["chown", "postgres", home.path])
+            }
+            try daemon.start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            var count = 0
+            for index in 0..<4 {
+                let (text, lines) = Self.bulk("permissions\(index)")
+                #expect(try app.post(text).status == 200)
+                count += lines
+            }
+            #expect(try daemon.stop() == .code(0))
+            let segment = daemon.directory + "/spool/000000000003.seg"
+            try Tapline.tool(["chmod", "000", segment])
+            try Self.expectRefusedStart(daemon, segment, "permission denied", "permissions")
+            try Tapline.tool(["chmod", "640", segment])
+            try cluster.start()
+            try daemon.start()
+            try app.store([App.click("after")])
+            #expect(try app.count() == count + 1)
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        /// As much as the machine of the tests bears; why it is the same for 20 GB is said in
+        /// docs/reliability.md.
+        @Test func aLargeBacklogStartsAtOnceInBoundedMemory() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            var random = Random(seed: 14)
+            let noise = (0..<600).map { _ in String(random.next(), radix: 36) }.joined()
+            let properties = #","properties":{"noise":"\#(noise)"}"#
+            let connection = try daemon.connect()
+            var count = 0
+            while try daemon.metric("tapline_spool_unloaded_bytes") < 200e6 {
+                for _ in 0..<10 {
+                    let lines = (0..<100).map { App.click("b\(count + $0)", properties) }
+                    try connection.send(
+                        Request.events(lines.joined(separator: "\n"), key: app.key).bytes)
+                    #expect(try connection.answer().status == 200)
+                    count += lines.count
+                }
+            }
+            try daemon.kill()
+            // Without the database, and with it: what is spooled is never held in memory.
+            try daemon.spawn()
+            try daemon.waitUntilReady(seconds: 10)
+            #expect(try app.post(App.click("fresh")).status == 200)
+            #expect(daemon.process?.memory("VmHWM") ?? .max < 100 << 20)
+            try cluster.start()
+            try until("all is stored", seconds: 300, interval: 0.1) {
+                try app.count() == count + 1 ? true : nil
+            }
+            let peak = daemon.process?.memory("VmHWM") ?? .max
+            #expect(peak < 160 << 20, "\(peak >> 20) MiB for \(count) events")
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
         // MARK: A checkpoint that is not of this spool
 
         @Test func aCopiedSpoolIsLoadedByOneDaemonOnlyAndLosesNothing() throws {

@@ -146,13 +146,15 @@
     }
 #else
     /// Places at which tests make a debug build fail; here they are nothing.
-    package enum Failpoint {
+    ///
+    /// Public, as only that is inlined into other modules, so that not even the names are left.
+    public enum Failpoint {
         /// Does nothing.
         @inlinable @inline(__always)
-        package static func reach(_ place: StaticString) {}
+        public static func reach(_ place: StaticString) {}
 
         /// Does nothing, and never throws.
         @inlinable @inline(__always)
-        package static func attempt(_ place: StaticString, _ path: String) throws(SystemError) {}
+        public static func attempt(_ place: StaticString, _ path: String) throws(SystemError) {}
     }
 #endif

@@ -2,7 +2,9 @@ internal import CPlatform
 import Glibc
 
 /// A failed system call, with what was being done and to what.
-package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
+///
+/// Public for the sake of ``Failpoint``, which names it.
+public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The errno value.
     package let code: Int32
     /// What failed, to follow "could not": `append to spool segment`.
@@ -28,7 +30,7 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
     package var isNotFound: Bool { code == ENOENT }
 
     /// `could not append to spool segment "000042.seg": no space left on device`.
-    package var description: String {
+    public var description: String {
         let object = path.isEmpty ? "" : " \"\(path)\""
         return "could not \(action)\(object): \(Self.reason(code))"
     }

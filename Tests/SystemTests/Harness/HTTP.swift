@@ -35,9 +35,8 @@ final class Connection {
             }
         }
         guard code == 0 else {
-            let reason = errno
-            close(socket)
-            throw Failure("could not connect to port \(port): errno \(reason)")
+            // `deinit` closes the socket; twice would close another's that has its number by then.
+            throw Failure("could not connect to port \(port): errno \(errno)")
         }
         var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
         var on: Int32 = 1

@@ -117,7 +117,11 @@ final class FakeDisk: Sendable {
         }
     }
 
-    func waitUntilHeld() { _ = state.wait { $0.isHeld ? true : nil } }
+    /// - Returns: Whether a step came.
+    func waitUntilHeld() -> Bool {
+        let deadline = Clock.deadline(inMilliseconds: 30_000)
+        return state.wait(until: deadline) { $0.isHeld ? true : nil } ?? false
+    }
 
     func letGo() {
         state.withLock { $0.isHolding = false }

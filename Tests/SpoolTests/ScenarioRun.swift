@@ -159,10 +159,13 @@ struct ScenarioRun {
         }
         disk.hold()
         try push(first)
-        disk.waitUntilHeld()
+        guard disk.waitUntilHeld() else { throw Broken(what: "nothing is written") }
         for number in first + 1..<first + count { try push(number) }
         disk.letGo()
-        let all = results.wait { $0.count == count ? $0 : nil }!
+        let deadline = Clock.deadline(inMilliseconds: 30_000)
+        guard let all = results.wait(until: deadline, for: { $0.count == count ? $0 : nil }) else {
+            throw Broken(what: "not every record has a verdict")
+        }
         for number in first..<first + count {
             switch all[number]! {
             case .success(let mark):

@@ -158,6 +158,8 @@ struct ScenarioRun {
             }
         }
         disk.hold()
+        // Whatever happens, or closing would wait for the committer, and it for us.
+        defer { disk.letGo() }
         try push(first)
         guard disk.waitUntilHeld() else { throw Broken(what: "nothing is written") }
         for number in first + 1..<first + count { try push(number) }

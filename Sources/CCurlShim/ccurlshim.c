@@ -76,25 +76,16 @@ static int add_authorization(tapline_transfer *transfer, const char *value) {
     return added;
 }
 
-// Puts the body of a POST, and the headers about it, on a transfer.
-static int add_body(tapline_transfer *transfer, const tapline_request *request) {
-    CURL *easy = transfer->easy;
-    if (!add_header(transfer, "Content-Type: application/x-ndjson")
-        || !add_header(transfer, "Content-Encoding: gzip")
-        // No waiting for "100 Continue": a refusal comes early enough.
-        || !add_header(transfer, "Expect:"))
-        return 0;
-    curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
-    return curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body) == CURLE_OK;
-}
-
-static tapline_transfer *start(
-    tapline_transfers *set, const tapline_request *request, int posts) {
+tapline_transfer *tapline_transfer_start(tapline_transfers *set, const tapline_request *request) {
     tapline_transfer *transfer = calloc(1, sizeof *transfer);
     if (!transfer) return NULL;
     CURL *easy = transfer->easy = curl_easy_init();
-    if (!easy || (posts && !add_body(transfer, request))
+    if (!easy
+        || (request->body
+            && (!add_header(transfer, "Content-Type: application/x-ndjson")
+                || !add_header(transfer, "Content-Encoding: gzip")
+                // No waiting for "100 Continue": a refusal comes early enough.
+                || !add_header(transfer, "Expect:")))
         || !add_authorization(transfer, request->authorization)
         || curl_easy_setopt(easy, CURLOPT_URL, request->url) != CURLE_OK) {
         tapline_transfer_free(transfer);
@@ -112,22 +103,19 @@ static tapline_transfer *start(
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     if (request->direct) curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    if (curl_multi_add_handle(set->multi, easy) != CURLM_OK) {
+    if (request->body) {
+        curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
+    }
+    if ((request->body
+            && curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body) != CURLE_OK)
+        || curl_multi_add_handle(set->multi, easy) != CURLM_OK) {
         tapline_transfer_free(transfer);
         return NULL;
     }
     transfer->set = set;
     set->active++;
     return transfer;
-}
-
-tapline_transfer *tapline_transfer_start(tapline_transfers *set, const tapline_request *request) {
-    return start(set, request, 1);
-}
-
-tapline_transfer *tapline_transfer_start_get(
-    tapline_transfers *set, const tapline_request *request) {
-    return start(set, request, 0);
 }
 
 int tapline_transfers_run(tapline_transfers *set, int timeout_ms) {

@@ -71,7 +71,7 @@ private func message(in json: JSONValue?) -> String? {
 
 /// The pause before another try.
 ///
-/// Doubles from a quarter of a second to half a minute, and takes a random part between half and
+/// Doubles from a quarter of a second to `longestSeconds`, and takes a random part between half and
 /// all of it, so that clients cut off together do not come back together. What the server asks
 /// for is the least, with up to a tenth more.
 ///
@@ -79,9 +79,12 @@ private func message(in json: JSONValue?) -> String? {
 ///   - attempt: Tries so far, from 1.
 ///   - retryAfterSeconds: What the server asked for.
 ///   - random: In 0 ..< 1.
+///   - longestSeconds: What it grows to; the server may ask for longer.
 /// - Returns: Microseconds.
-package func backoff(attempt: Int, retryAfterSeconds: Double?, random: Double) -> Int64 {
-    let own = min(0.25 * Double(1 << min(attempt - 1, 10)), 30) * (0.5 + random / 2)
+package func backoff(
+    attempt: Int, retryAfterSeconds: Double?, random: Double, longestSeconds: Double = 30
+) -> Int64 {
+    let own = min(0.25 * Double(1 << min(attempt - 1, 10)), longestSeconds) * (0.5 + random / 2)
     guard let asked = retryAfterSeconds else { return Int64(own * 1_000_000) }
     return Int64(min(asked, 1e6) * (1 + random / 10) * 1_000_000)
 }

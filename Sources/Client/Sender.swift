@@ -83,8 +83,8 @@ package final class Sender {
             total.flatMap { total in source.bytesTotal.map { total + $0 } }
         }
         summary.files = sources.count
+        let target = try Target(url: configuration.url, key: configuration.key)
         var transfers = try Transfers(
-            target: Target(url: configuration.url, key: configuration.key),
             connections: configuration.connections, userAgent: configuration.userAgent,
             timeoutMilliseconds: configuration.requestTimeoutMilliseconds)
         var reportedAt: Int64 = 0
@@ -101,7 +101,7 @@ package final class Sender {
             while inFlight.count < configuration.connections, var attempt = try nextAttempt(now) {
                 attempt.tries += 1
                 summary.bytesSent += attempt.compressed.count
-                inFlight[try transfers.start(attempt.compressed)] = attempt
+                inFlight[try transfers.start(attempt.compressed, to: target)] = attempt
             }
             if inFlight.isEmpty && waiting.isEmpty && sources.isEmpty { break }
             try transfers.run(timeoutMilliseconds: pauseMilliseconds(now))

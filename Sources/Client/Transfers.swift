@@ -1,12 +1,15 @@
 internal import CCurlShim
 
 /// An answer to one body, or why there was none.
-struct Answer: Sendable {
+package struct Answer: Sendable {
     /// 0 when no whole answer came.
-    let status: Int
-    let retryAfterSeconds: Int
-    let bytes: [UInt8]
-    let transportError: String
+    package let status: Int
+    /// Those of the header, 0 for none.
+    package let retryAfterSeconds: Int
+    /// The answer's body.
+    package let bytes: [UInt8]
+    /// Why there was no answer.
+    package let transportError: String
 }
 
 /// One body under way.
@@ -17,27 +20,29 @@ private struct Running {
     let transfer: OpaquePointer
 }
 
-/// The connections to one server, driven from one thread.
+/// Connections to one or more servers, driven from one thread.
 ///
-/// A body is named by the number its `start` returned.
+/// A request is named by the number its `start` returned.
 @safe
-struct Transfers: ~Copyable {
+package struct Transfers: ~Copyable {
     // SAFETY: non-null from `init` to `deinit`; the transfers in `running` belong to it.
     private let set: OpaquePointer
     private var running: [Running] = []
     private var nextNumber = 0
-    private let target: Target
     private let userAgent: String
     private let timeoutMilliseconds: Int
 
-    init(
-        target: Target, connections: Int, userAgent: String, timeoutMilliseconds: Int
+    /// - Parameters:
+    ///   - connections: How many are open at most; further requests wait for one.
+    ///   - userAgent: What the server sees as `User-Agent`.
+    ///   - timeoutMilliseconds: One request ends after so long.
+    package init(
+        connections: Int, userAgent: String, timeoutMilliseconds: Int
     ) throws(ClientError) {
         guard let set = unsafe tapline_transfers_create(connections) else {
             throw .unavailable(reason: "libcurl cannot be used")
         }
         unsafe self.set = set
-        self.target = target
         self.userAgent = userAgent
         self.timeoutMilliseconds = timeoutMilliseconds
     }
@@ -47,10 +52,10 @@ struct Transfers: ~Copyable {
         unsafe tapline_transfers_free(set)
     }
 
-    var runningCount: Int { running.count }
-
-    /// Starts to post a gzipped body, or to get what is there when there is none.
-    mutating func start(_ body: [UInt8]?) throws(ClientError) -> Int {
+    /// Starts to post a gzipped body; nil for a GET.
+    package mutating func start(
+        _ body: [UInt8]?, to target: Target
+    ) throws(ClientError) -> Int {
         // SAFETY: libcurl copies the strings and the body before the call returns.
         let transfer = unsafe target.url.withCString { url in
             unsafe userAgent.withCString { agent in
@@ -58,12 +63,10 @@ struct Transfers: ~Copyable {
                     unsafe withOptionalCString(target.authorization) { authorization in
                         var request = unsafe tapline_request(
                             url: url, authorization: authorization, user_agent: agent,
-                            body: bytes.baseAddress, body_length: bytes.count,
+                            body: body == nil ? nil : bytes.baseAddress, body_length: bytes.count,
                             connect_timeout_ms: 10_000, timeout_ms: timeoutMilliseconds,
                             direct: target.isLocal ? 1 : 0)
-                        return body == nil
-                            ? unsafe tapline_transfer_start_get(set, &request)
-                            : unsafe tapline_transfer_start(set, &request)
+                        return unsafe tapline_transfer_start(set, &request)
                     }
                 }
             }
@@ -77,13 +80,13 @@ struct Transfers: ~Copyable {
     }
 
     /// Moves bytes, waiting at most so long for something to happen.
-    func run(timeoutMilliseconds: Int) throws(ClientError) {
+    package func run(timeoutMilliseconds: Int) throws(ClientError) {
         let code = unsafe tapline_transfers_run(set, Int32(timeoutMilliseconds))
         guard code == 0 else { throw .unavailable(reason: "libcurl failed with code \(code)") }
     }
 
     /// An answer that has come, with its body's number.
-    mutating func nextAnswer() -> (number: Int, answer: Answer)? {
+    package mutating func nextAnswer() -> (number: Int, answer: Answer)? {
         guard let transfer = unsafe tapline_transfers_next_done(set),
             let index = running.firstIndex(where: { unsafe $0.transfer == transfer })
         else { return nil }
@@ -118,6 +121,14 @@ package struct Target: Equatable, Sendable {
     package let authorization: String?
     /// Whether it is this machine, which no proxy stands before.
     package let isLocal: Bool
+
+    /// Another page of the same server, which needs no key: `/metrics` of `http://host:8080/v1/events`.
+    package func page(_ path: String) throws(ClientError) -> Target {
+        // "scheme:", "", "host:port": what stands before the third slash.
+        let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        let host = parts[2].prefix { !"?#".contains($0) }
+        return try Target(url: "\(parts[0])//\(host)\(path)", key: nil)
+    }
 
     /// Completes a base URL: `http://host:8080` means its `path`.
     package init(

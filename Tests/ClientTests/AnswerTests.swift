@@ -65,3 +65,25 @@ import Testing
         #expect(JSONValue.parse([UInt8](repeating: UInt8(ascii: "["), count: 100_000)) == nil)
     }
 }
+
+/// Where requests go.
+@Suite struct TargetTests {
+    @Test(arguments: [
+        ("http://host:8080", "http://host:8080/metrics"),
+        ("http://host:8080/", "http://host:8080/metrics"),
+        ("https://u@host/v1/events?ack=stored", "https://u@host/metrics"),
+        ("http://host?x=/y", "http://host/metrics"),
+    ]) func aPageIsOfTheSameServer(url: String, page: String) throws {
+        let target = try Target(url: url, key: "k").page("/metrics")
+        #expect(target.url == page && target.authorization == nil)
+    }
+
+    @Test func pausesGrowToTheLongest() {
+        func pause(_ asked: Double?, longest: Double) -> Int64 {
+            backoff(attempt: 20, retryAfterSeconds: asked, random: 1, longestSeconds: longest)
+        }
+        #expect(pause(nil, longest: 2) == 2_000_000 && pause(nil, longest: 30) == 30_000_000)
+        // The server may ask for longer.
+        #expect(pause(5, longest: 2) == 5_500_000)
+    }
+}

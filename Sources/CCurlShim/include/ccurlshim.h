@@ -1,5 +1,5 @@
 #pragma once
-// Just enough of libcurl to post bodies over several connections from one thread, and to get pages:
+// Just enough of libcurl to post bodies over several connections from one thread:
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call.
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ typedef struct {
     const char *url;
     const char *authorization;  // the value of the header; NULL for none
     const char *user_agent;
-    const uint8_t *body;  // copied
+    const uint8_t *body;  // copied; NULL for a GET
     size_t body_length;
     long connect_timeout_ms;
     long timeout_ms;
@@ -22,12 +22,8 @@ typedef struct {
 tapline_transfers *tapline_transfers_create(long connections);
 void tapline_transfers_free(tapline_transfers *set);
 
-// Starts a POST of a gzipped NDJSON body. NULL when memory is short or the URL is wrong.
+// Starts a POST of a gzipped NDJSON body, or a GET. NULL when memory is short or the URL is wrong.
 tapline_transfer *tapline_transfer_start(tapline_transfers *set, const tapline_request *request);
-
-// Starts a GET; the request's body is not looked at.
-tapline_transfer *tapline_transfer_start_get(
-    tapline_transfers *set, const tapline_request *request);
 
 // Moves bytes; waits at most timeout_ms for something to happen. 0, or a CURLMcode.
 int tapline_transfers_run(tapline_transfers *set, int timeout_ms);

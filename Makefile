@@ -8,12 +8,16 @@ SCALE_DIR ?= .build/bench/scale
 ORACLE_EVENTS ?= 100000
 ORACLE_REPORTS ?= 50
 ORACLE_SEED ?= 1
+SOAK_KILLS ?= 200
+SOAK_POSTGRES_KILLS ?= 50
+SOAK_EVENTS ?= 1000000
+SOAK_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 REPORT_DIR ?= .build/bench/report
 PEER_PYTHON = .build/bench/python
 SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test test-oracle lint unit install clean packages test-packages
+.PHONY: build demo test test-oracle soak lint unit install clean packages test-packages
 .PHONY: bench bench-scale bench-report bench-compare bench-profile bench-packages
 
 build: packages
@@ -73,6 +77,13 @@ $(PEER_PYTHON): Benchmarks/peers/requirements.txt | bench-packages
 test-oracle: test-packages
 	ORACLE_EVENTS=$(ORACLE_EVENTS) ORACLE_REPORTS=$(ORACLE_REPORTS) ORACLE_SEED=$(ORACLE_SEED) \
 		swift test --filter OracleTests
+
+# Kills the daemon and its PostgreSQL at random moments under `tapline bench`, verifies, and prints the
+# figures of docs/reliability.md. `make test` has a short form of it.
+soak: build test-packages
+	TAPLINE_BINARY=$(CURDIR)/$(BINARY) SOAK_KILLS=$(SOAK_KILLS) \
+		SOAK_POSTGRES_KILLS=$(SOAK_POSTGRES_KILLS) SOAK_EVENTS=$(SOAK_EVENTS) SOAK_SEED=$(SOAK_SEED) \
+		swift test --filter killedAtRandomMomentsTheDaemonLosesAndDoublesNothing
 
 install: build
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/tapline

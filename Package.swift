@@ -27,8 +27,7 @@ let package = Package(
             name: "tapline",
             dependencies: [
                 "Daemon", "Ingest", "Load", "Report", "HTTPServer", "Postgres", "Spool", "Event",
-                "Platform", "Options", "Client", "Sample", "Demo", "Explain",
-                "Top",
+                "Platform", "Options", "Client", "Sample", "Demo", "Explain", "Top", "Bench",
             ],
             swiftSettings: strict),
         library(
@@ -57,6 +56,12 @@ let package = Package(
             "Explain",
             [
                 "Ingest", "Load", "Postgres", "Spool", "Event", "JSONLines", "Platform", "Schema",
+            ]),
+        library(
+            "Bench",
+            [
+                "Daemon", "Load", "Report", "Client", "Sample", "Postgres", "Spool", "Event",
+                "JSONLines", "Platform",
             ]),
         library("Report", ["Postgres", "Event", "Platform", "Schema"]),
         library("Demo", ["Client", "Sample", "Options"]),
@@ -123,6 +128,7 @@ let package = Package(
                 "Ingest", "Event", "JSONLines", "Gzip", "Spool", "Platform", "HTTPServer",
                 "HTTPTestClient", "Metrics", "CAllocationCount",
             ]),
+        tests("BenchTests", ["Bench", "Event", "JSONLines", "Platform"]),
         tests("WebTests", ["Web", "Ingest", "Report", "HTTPServer", "Platform"]),
         tests(
             "LoadTests",

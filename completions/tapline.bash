@@ -23,6 +23,7 @@ _tapline() {
         "dlq show") path="dlq show" ;;
         "dlq replay") path="dlq replay" ;;
         "dlq purge") path="dlq purge" ;;
+        " bench") path="bench" ;;
         " demo") path="demo" ;;
         " completion") path="completion" ;;
         " help") path="help" ;;
@@ -115,10 +116,26 @@ _tapline() {
         "dlq purge --data-dir") directories=1 ;;
         "dlq purge --database") ;;
         "dlq purge --config") files=1 ;;
+        "bench --url") ;;
+        "bench --key") ;;
+        "bench --log") files=1 ;;
+        "bench --events") ;;
+        "bench --batch") ;;
+        "bench --connections") ;;
+        "bench --rate") ;;
+        "bench --seed") ;;
+        "bench --resend") ;;
+        "bench --delay") ;;
+        "bench --storm") ;;
+        "bench --retry-for") ;;
+        "bench --format") words="table json" ;;
+        "bench --data-dir") directories=1 ;;
+        "bench --database") ;;
+        "bench --config") files=1 ;;
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key report compare send top check explain dlq demo completion help --help --version" ;;
+            "") words="serve migrate key report compare send top check explain dlq bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -136,9 +153,10 @@ _tapline() {
             "dlq show") words="--format --data-dir --database --config --help --version" ;;
             "dlq replay") words="--all --format --data-dir --database --config --help --version" ;;
             "dlq purge") words="--all --older-than --yes --data-dir --database --config --help --version" ;;
+            "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key report compare send top check explain dlq demo completion help --help --version" ;;
+            "help") words="serve migrate key report compare send top check explain dlq bench demo completion help --help --version" ;;
             esac
             ;;
     esac

@@ -20,6 +20,9 @@ enum ProcessMetrics {
         registry.gauge("process_open_fds", "Number of open file descriptors") {
             Double((try? Directory.list("/proc/self/fd").count) ?? 0)
         }
+        registry.gauge("tapline_threads", "Number of threads of the process") {
+            Double((try? Directory.list("/proc/self/task").count) ?? 0)
+        }
         let started = Double(Clock.now()) / 1_000_000
         registry.gauge(
             "process_start_time_seconds", "Start time since the epoch in seconds"

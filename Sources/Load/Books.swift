@@ -149,4 +149,22 @@ extension Books {
             [own.map { .uuid($0.bytes) } ?? .null], format: .binary)
         return row.timestamp(0, 0)
     }
+
+    /// How many other daemons have last published their spool in a span of time: what they hold since
+    /// then is not known.
+    package static func spools(
+        _ connection: borrowing PostgresConnection, except own: SpoolID?,
+        lastPublishedIn span: Range<Int64>
+    ) throws(LoadError) -> Int {
+        let row = try connection.statement(
+            """
+            SELECT count(*) FROM tapline.spool WHERE id IS DISTINCT FROM $1::uuid
+                AND published_at >= $2 AND published_at < $3
+            """,
+            [
+                own.map { .uuid($0.bytes) } ?? .null, .timestamp(span.lowerBound),
+                .timestamp(span.upperBound),
+            ])
+        return Int(row.int64(0, 0) ?? 0)
+    }
 }

@@ -42,6 +42,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "top": runTop(parsed)
     case "dlq": try runDlq(parsed)
     case "explain": try runExplain(parsed)
+    case "bench": try runBench(parsed)
     case "demo": runDemo(parsed)
     case "completion": runCompletion(parsed)
     default: try runHelp(parsed)

@@ -18,24 +18,41 @@ extension SystemTests {
         }
 
         @Test func killedAtRandomMomentsTheDaemonLosesAndDoublesNothing() throws {
+            let soak = Soak.asked
             let daemon = try Daemon(settings: ["spool.segment_bytes_max": "1MiB"]).start()
             let app = try App(daemon)
-            let oracle = Oracle(daemon, key: app.key, seed: 1)
-            oracle.start()
-            defer { oracle.abandon() }
-            var random = Random(seed: 50)
-            for round in 1...50 {
-                if round % 5 != 0 {
-                    try daemon.waitUntilReady()
-                    try oracle.waitForMore(1)
+            let began = Date()
+            let bench = try BenchProcess(
+                [daemon], key: app.key, events: soak.events,
+                ["--seed", "\(soak.seed)", "--shuffle", "--resend", "10", "--connections", "8"])
+            for kill in soak.kills {
+                try bench.wait(untilAcknowledged: kill.acknowledgedBodies)
+                #expect(bench.process.exit == nil, "the load ended before the last kill")
+                usleep(kill.pauseMicroseconds)
+                switch kill.victim {
+                case .daemon:
+                    try daemon.kill()
+                    try daemon.spawn()
+                case .postgres: try daemon.killPostmaster()
                 }
-                usleep(UInt32.random(in: 0..<250_000, using: &random))
-                try daemon.kill()
-                try daemon.spawn()
             }
+            let summary = try bench.finish(seconds: 1200)
             try daemon.waitUntilReady()
-            try Self.verify(oracle, app)
-            #expect(oracle.retries > 50)
+            try daemon.waitUntilLoaded(seconds: 600)
+            let (exit, verdict) = try bench.verify(
+                daemon, ["--url", daemon.url, "--key", app.key])
+            #expect(exit == .code(0) && brokenLaws(verdict).isEmpty, "\(verdict)")
+            #expect(verdict["laws"].items.allSatisfy { $0["holds"] == .bool(true) }, "\(verdict)")
+            #expect(verdict["acknowledged"] == .int(Int64(soak.events)), "\(verdict)")
+            #expect(summary["retries"].int ?? 0 > 0, "no kill met a body: \(summary)")
+            let retries = summary["retries"].int ?? 0
+            print(
+                "soak: seed \(soak.seed), \(soak.daemonKills) kills of the daemon, "
+                    + "\(soak.postgresKills) of PostgreSQL, \(soak.events) events, "
+                    + "\(retries) bodies tried again, \(Int(-began.timeIntervalSinceNow)) s")
+            for law in verdict["laws"].items {
+                print("soak: \(law["law"].text ?? "") \(law["detail"].text ?? "")")
+            }
             #expect(try daemon.stop() == .code(0))
         }
 

@@ -207,6 +207,24 @@ extension SystemTests {
             #expect(try daemon.stop() == .code(0))
         }
 
+        @Test func aDaemonThatAsksForTimeGetsIt() throws {
+            let daemon = try Daemon(
+                database: try Shared.daemon.conninfo,
+                settings: ["http.key_requests_per_second_max": "10"]
+            ).start()
+            let app = try App(daemon)
+            let bench = try BenchProcess(
+                [daemon], key: app.key, events: 4000, ["--connections", "4"])
+            let summary = try bench.finish()
+            #expect(summary["acknowledged"] == .int(4000), "\(summary)")
+            // Each refusal silences all four connections for a second, in which ten more may come:
+            // clients that would not wait are refused several times as often as they are heard.
+            let retries = try #require(summary["retries"].int)
+            #expect(retries > 0 && retries <= 40, "\(summary)")
+            #expect(try bench.verify(daemon).exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
         @Test func whatCannotBeRunOrCheckedIsSaid() throws {
             let daemon = try Shared.daemon
             let store = daemon.store

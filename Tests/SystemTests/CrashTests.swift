@@ -22,6 +22,7 @@ extension SystemTests {
             let daemon = try Daemon(settings: ["spool.segment_bytes_max": "1MiB"]).start()
             let app = try App(daemon)
             let began = Date()
+            let seconds = { Int(-began.timeIntervalSinceNow) }
             let bench = try BenchProcess(
                 [daemon], key: app.key, events: soak.events,
                 ["--seed", "\(soak.seed)", "--shuffle", "--resend", "10", "--connections", "8"])
@@ -37,8 +38,10 @@ extension SystemTests {
                 }
             }
             let summary = try bench.finish(seconds: 1200)
+            let acknowledged = seconds()
             try daemon.waitUntilReady()
             try daemon.waitUntilLoaded(seconds: 600)
+            let loaded = seconds()
             let (exit, verdict) = try bench.verify(
                 daemon, ["--url", daemon.url, "--key", app.key])
             #expect(exit == .code(0) && brokenLaws(verdict).isEmpty, "\(verdict)")
@@ -49,7 +52,8 @@ extension SystemTests {
             print(
                 "soak: seed \(soak.seed), \(soak.daemonKills) kills of the daemon, "
                     + "\(soak.postgresKills) of PostgreSQL, \(soak.events) events, "
-                    + "\(retries) bodies tried again, \(Int(-began.timeIntervalSinceNow)) s")
+                    + "\(retries) bodies tried again; acknowledged after \(acknowledged) s, "
+                    + "loaded after \(loaded) s, checked after \(seconds()) s")
             for law in verdict["laws"].items {
                 print("soak: \(law["law"].text ?? "") \(law["detail"].text ?? "")")
             }

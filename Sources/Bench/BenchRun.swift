@@ -24,6 +24,8 @@ package final class BenchRun {
     private var waitReason: String?
     private var random: SplitMix64
     private var started: Microseconds = 0
+    /// When the rate lets the next new body go.
+    private var dueAt: Microseconds = 0
     private var reported: (at: Microseconds, acknowledged: Int) = (0, 0)
 
     /// A pause grows to this, so that a run goes on soon after the daemon is back.
@@ -132,7 +134,7 @@ package final class BenchRun {
         if !resends.isEmpty, !hasNew || resends.count > 2 * configuration.connections {
             return try attempt(resends.removeFirst(), isResend: true, target: target)
         }
-        guard hasNew, isDue(now) else { return nil }
+        guard hasNew, takeTurn(now) else { return nil }
         if nextBody == issuedBodies { try issueMore() }
         nextBody += 1
         return try attempt(nextBody - 1, isResend: false, target: target)
@@ -140,11 +142,13 @@ package final class BenchRun {
 
     private func isOpen(_ target: Int, _ now: Microseconds) -> Bool { pausedUntil[target] <= now }
 
-    /// Whether the rate lets the next body go.
-    private func isDue(_ now: Microseconds) -> Bool {
+    /// Whether the rate lets a new body go; if so, it has gone. What was missed while the daemon was
+    /// away is not caught up, but for a tenth of a second: the rate is the most there may be.
+    private func takeTurn(_ now: Microseconds) -> Bool {
         guard let rate = configuration.rate else { return true }
-        return Double(nextBody * maker.plan.batch)
-            <= Double(now - started) / 1_000_000 * Double(rate)
+        guard dueAt <= now else { return false }
+        dueAt = max(dueAt, now - 100_000) + Int64(maker.plan.batch) * 1_000_000 / Int64(rate)
+        return true
     }
 
     /// Writes down that more bodies may be sent, before they are.

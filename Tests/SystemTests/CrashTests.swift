@@ -25,7 +25,10 @@ extension SystemTests {
             let seconds = { Int(-began.timeIntervalSinceNow) }
             let bench = try BenchProcess(
                 [daemon], key: app.key, events: soak.events,
-                ["--seed", "\(soak.seed)", "--shuffle", "--resend", "10", "--connections", "8"])
+                [
+                    "--seed", "\(soak.seed)", "--rate", "\(soak.rate)", "--shuffle",
+                    "--resend", "10", "--connections", "8",
+                ])
             for kill in soak.kills {
                 try bench.wait(untilAcknowledged: kill.acknowledgedBodies)
                 #expect(bench.process.exit == nil, "the load ended before the last kill")

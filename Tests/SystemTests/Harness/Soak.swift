@@ -30,6 +30,9 @@ struct Soak {
             events: number("SOAK_EVENTS", 200_000), seed: UInt64(number("SOAK_SEED", 50)))
     }()
 
+    /// Events a second: the load must not be over before the last kill, however fast the machine is.
+    var rate: Int { max(events * 2 / (daemonKills + postgresKills), 1) }
+
     /// The kills in their order, spread over the load.
     ///
     /// One in five follows upon the one before without waiting for the load to go on, so that it meets

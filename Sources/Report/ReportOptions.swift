@@ -111,7 +111,7 @@ package enum ReportJourneys: String, Sendable {
     case never
 
     /// How many stored events are few: nobody who did not ask for it should wait.
-    static let fewEvents = 200_000
+    static let fewEvents = 300_000
 }
 
 /// What rows are sorted by: numbers fall, names rise.

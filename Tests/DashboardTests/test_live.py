@@ -1,15 +1,14 @@
-"""What a person sees of the live page, in a real browser where there is one."""
+"""What a person sees of the live page, in a real browser."""
 
 import time
 import unittest
 
-from browser import PROGRAM, Browser
+from browser import Browser
 from harness import Tapline, request
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
-@unittest.skipUnless(PROGRAM, "there is no Chromium")
 class Live(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -146,7 +146,9 @@ final class Daemon: @unchecked Sendable {
     /// Waits until nothing is spooled.
     func waitUntilLoaded(seconds: Double = 60) throws {
         try until("the spool is loaded\n\(log.suffix(2000))", seconds: seconds, interval: 0.05) {
-            try metric("tapline_events_spooled") == 0 ? true : nil
+            // After a start nothing counts as spooled until the checkpoint is known; the bytes do.
+            try metric("tapline_events_spooled") == 0
+                && metric("tapline_spool_unloaded_bytes") == 0 ? true : nil
         }
     }
 

@@ -57,7 +57,8 @@ extension LoadError: CustomStringConvertible {
         case .postgres(let error): error.hint
         case .fenced, .otherHistory, .spoolIsLoadedElsewhere:
             "Two machines run with a copy of one spool: stop one, or give it an empty data directory."
-        case .everyRowFails: "Look for a constraint or a trigger on table tapline.event."
+        case .everyRowFails:
+            "Look for a constraint, a trigger or a changed column of table tapline.event."
         case .deadLettersChanged: "Look what is left: \"tapline dlq list\"."
         case .schema: "Run \"tapline migrate\"."
         case .spool: nil

@@ -34,8 +34,8 @@ struct LoadSession: ~Copyable {
     /// The statements that are planned on the connection, by name, and on the spare one.
     var prepared: Set<String> = []
     var sparePrepared: Set<String> = []
-    /// Whether this session has stored a row: then a row that fails alone is itself to blame.
-    var hasStored = false
+    /// A row that this session has stored, as it was spooled; see ``takesProvenRow(_:)``.
+    var provenRow: [UInt8] = []
 
     /// Stores a batch, or nothing of it.
     ///
@@ -96,7 +96,9 @@ struct LoadSession: ~Copyable {
         picture.putOpen(box)
         picture.batch = turn.batch
         picture.storedAt = turn.storedAt
-        hasStored = hasStored || stored.decision.storedCount > 0
+        if let row = verdicts.firstIndex(of: .stored) {
+            provenRow = unsafe batch.bytes(row).withUnsafeBytes { unsafe [UInt8]($0) }
+        }
         return verdicts
     }
 
@@ -130,14 +132,9 @@ struct LoadSession: ~Copyable {
         _ turn: Turn, _ sent: (Int) -> Void = { _ in }
     ) throws(LoadError) {
         guard decision.verdicts[rows].contains(.stored) else { return }
-        // The two columns that the spooled rows lack: batch and segment, each with its length.
-        let tail =
-            [0, 0, 0, 8] + turn.batch.bigEndianBytes
-            + [0, 0, 0, 4] + Int32(truncatingIfNeeded: turn.segment).bigEndianBytes
+        let tail = Self.rowTail(turn)
         do throws(PostgresError) {
-            try connection.copyIn(
-                "COPY tapline.event_\(turn.segment) FROM STDIN (FORMAT binary)"
-            ) { writer throws(PostgresError) in
+            try connection.copyIn(Self.copyStatement(turn)) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
                 for row in rows where decision.verdicts[row] == .stored {
                     try writer.write(batch.bytes(row))
@@ -154,8 +151,8 @@ struct LoadSession: ~Copyable {
 
     /// Stores what PostgreSQL takes and makes dead letters of the rows it refuses.
     ///
-    /// - Throws: ``LoadError/everyRowFails(_:)`` when no row of this session was ever stored: then
-    ///   it is not a row's fault.
+    /// - Throws: ``LoadError/everyRowFails(_:)`` when no row is stored, and one that was stored earlier
+    ///   is refused now, too: then it is not a row's fault.
     private mutating func copyIsolating(
         _ batch: borrowing LoadBatch, _ decision: inout Decision, _ turn: Turn
     ) throws(LoadError) {
@@ -187,8 +184,8 @@ struct LoadSession: ~Copyable {
             }
         }
         // A dead letter that is refused again is where it was.
-        guard copied > 0 || hasStored || refused.isEmpty || batch.isReplay else {
-            throw .everyRowFails(.refused(refused[0].report))
+        if copied == 0, !batch.isReplay, let first = refused.first, try !takesProvenRow(turn) {
+            throw .everyRowFails(.refused(first.report))
         }
         for (row, report) in refused {
             decision.deadLetter(row)

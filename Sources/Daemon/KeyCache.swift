@@ -34,6 +34,7 @@ package final class KeyCache: KeyStore {
     private let state: Sync.Monitor<State>
     private let thread = Sync.Monitor<Thread?>(nil)
     private static let refreshMilliseconds = 2_000
+    private static let statementMilliseconds = 5_000
     private static let unknownMicroseconds: Microseconds = 1_000_000
     /// Beyond it a flood of made-up keys would fill the memory: they are looked up again instead.
     private static let unknownMax = 10_000
@@ -116,8 +117,8 @@ package final class KeyCache: KeyStore {
 
     private func runSession() throws(LoadError) {
         let connection = try PostgresConnection.open(
-            database: database, applicationName: "tapline keys",
-            settings: "SET statement_timeout = '5s'")
+            database: database, applicationName: "tapline keys", settings: "",
+            statementMilliseconds: Self.statementMilliseconds)
         repeat {
             // Only who asked before the keys are read may hear that a key is unknown.
             let questions = takeQuestions()

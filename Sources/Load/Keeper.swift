@@ -19,6 +19,9 @@ package final class Keeper: Sendable {
     private let thread = Sync.Monitor<Thread?>(nil)
     private static let intervalMilliseconds = 1_000
     private static let publicationIntervalMilliseconds = 5_000
+    private static let statementMilliseconds = 20_000
+    /// An hour: there may be the cells of many segments to merge.
+    private static let sealMilliseconds = 3_600_000
 
     /// - Parameters:
     ///   - database: The database, as libpq takes it; called for each session, and may block.
@@ -77,13 +80,18 @@ package final class Keeper: Sendable {
     }
 
     private func runSession(onProgress: () -> Void) throws(LoadError) {
-        let connection = try PostgresConnection.open(
+        var connection = try PostgresConnection.open(
             database: database, applicationName: "tapline keep",
             settings: "SET jit = off; SET work_mem = '64MB'; "
-                + "SET maintenance_work_mem = '256MB'; SET lock_timeout = '10s'")
+                + "SET maintenance_work_mem = '256MB'; SET lock_timeout = '10s'",
+            statementMilliseconds: Self.statementMilliseconds)
         var nextPublication: Microseconds = 0
         while !isStopping.withLock({ $0 }) {
-            try Segments.sealClosing(connection)
+            if try Segments.hasClosing(connection) {
+                try connection.limitStatements(milliseconds: Self.sealMilliseconds)
+                try Segments.sealClosing(connection)
+                try connection.limitStatements(milliseconds: Self.statementMilliseconds)
+            }
             // Soon after the spool's first claim, for by this other daemons see that it is there.
             if Clock.monotonic() >= nextPublication, try publish(connection) {
                 nextPublication = Clock.deadline(

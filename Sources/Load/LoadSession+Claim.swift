@@ -16,6 +16,7 @@ extension LoadSession {
         self.spoolID = spoolID
         self.picture = picture
         segmentRowsMax = settings.segmentRowsMax
+        statementMilliseconds = settings.statementTimeoutMilliseconds
         heavyUnitEvents = settings.heavyUnitEvents
         alwaysWritesNews = settings.alwaysWritesNews
         epoch = SpoolID.random()
@@ -35,9 +36,8 @@ extension LoadSession {
                 SET enable_bitmapscan = off; SET enable_material = off; SET enable_memoize = off;
                 SET plan_cache_mode = force_generic_plan;
                 SET lock_timeout = \(settings.lockTimeoutMilliseconds);
-                SET statement_timeout = \(settings.statementTimeoutMilliseconds);
                 SET idle_in_transaction_session_timeout = \(settings.statementTimeoutMilliseconds)
-                """)
+                """, statementMilliseconds: settings.statementTimeoutMilliseconds)
     }
 
     /// Claims the spool's checkpoint for this session.

@@ -16,7 +16,9 @@ extension LoadSession {
     mutating func closeSegmentIfFull() throws(LoadError) -> Bool {
         guard picture.openRows >= segmentRowsMax else { return false }
         do throws(LoadError) {
-            return try closeSegment()
+            let isClosed = try closeSegment()
+            try connection.limitStatements(milliseconds: statementMilliseconds)
+            return isClosed
         } catch {
             rollback()
             throw error
@@ -31,7 +33,7 @@ extension LoadSession {
             return false
         }
         let (full, next) = (box.segment.number, box.segment.number + 1)
-        _ = try connection.statement("SET LOCAL statement_timeout = 0")
+        try connection.limitStatements(milliseconds: 0, isLocal: true)
         var heavy: [Unit] = []
         var filter = SegmentFilter(rows: 0)
         // The index takes longer than the filter.

@@ -232,6 +232,7 @@ extension LoadSession {
         guard marks.rows > 0 else { return }
         do throws(LoadError) {
             try apply(marks)
+            try connection.limitStatements(milliseconds: statementMilliseconds)
         } catch {
             rollback()
             throw error
@@ -243,8 +244,8 @@ extension LoadSession {
         try catchUp(with: turn)
         guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
         var fold = Fold(isWriting: true)
-        _ = try connection.statement(
-            "SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on")
+        try connection.limitStatements(milliseconds: 0, isLocal: true)
+        _ = try connection.statement("SET LOCAL enable_seqscan = on")
         for mark in 0..<marks.rows {
             let (app, device) = (marks.array(mark, 0) ?? [], marks.array(mark, 1) ?? [])
             let answer = try connection.statement(

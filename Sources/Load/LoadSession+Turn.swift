@@ -74,7 +74,9 @@ extension LoadSession {
                 FROM tapline.turn \(lock)
                 """)
             var canReadAhead = true
+            let deadline = connection.silenceDeadline
             while try !connection.hasAnswer(withinMilliseconds: Self.lookMilliseconds) {
+                guard Clock.monotonic() < deadline else { throw connection.giveUp() }
                 if canReadAhead { canReadAhead = readAhead() }
             }
             let result = try connection.answer()

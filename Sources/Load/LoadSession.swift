@@ -21,6 +21,8 @@ struct LoadSession: ~Copyable {
     let picture: Picture
     let spoolID: SpoolID
     let segmentRowsMax: Int
+    /// The bound of each statement, but for those of transactions that lift it.
+    let statementMilliseconds: Int
     let heavyUnitEvents: Int
     let alwaysWritesNews: Bool
     /// Makes the spare connection.

@@ -3,18 +3,35 @@ import Spool
 
 extension PostgresConnection {
     /// Connects and runs `settings`, with the error of this module.
+    ///
+    /// - Parameter statementMilliseconds: The bound of each statement; 0 leaves it to the database.
     package static func open(
-        database: () throws(PostgresError) -> String, applicationName: String, settings: String
+        database: () throws(PostgresError) -> String, applicationName: String, settings: String,
+        statementMilliseconds: Int = 0
     ) throws(LoadError) -> PostgresConnection {
-        let connection: PostgresConnection
+        var connection: PostgresConnection
         do throws(PostgresError) {
             connection = try PostgresConnection(
                 conninfo: try database(), applicationName: applicationName)
         } catch {
             throw .postgres(error)
         }
+        if statementMilliseconds > 0 {
+            try connection.limitStatements(milliseconds: statementMilliseconds)
+        }
         _ = try connection.statement(settings)
         return connection
+    }
+
+    /// See ``Postgres/PostgresConnection/setStatementTimeout(milliseconds:isLocal:)``.
+    mutating func limitStatements(
+        milliseconds: Int, isLocal: Bool = false
+    ) throws(LoadError) {
+        do throws(PostgresError) {
+            try setStatementTimeout(milliseconds: milliseconds, isLocal: isLocal)
+        } catch {
+            throw .postgres(error)
+        }
     }
 
     /// Runs statements while the caller does something else; see

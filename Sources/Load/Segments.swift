@@ -46,14 +46,19 @@ enum Segments {
         """
     }
 
+    /// Whether ``sealClosing(_:)`` has something to do.
+    static func hasClosing(_ connection: borrowing PostgresConnection) throws(LoadError) -> Bool {
+        try connection.statement(
+            "SELECT FROM tapline.segment WHERE state = 'closing' LIMIT 1"
+        ).rows > 0
+    }
+
     /// Merges the cells of closing segments and marks them sealed.
     ///
     /// Their rows are not vacuumed: none is dead but for a failed transaction, building the index has
     /// set their hint bits, and freezing them can wait until the transaction ids are far older.
     static func sealClosing(_ connection: borrowing PostgresConnection) throws(LoadError) {
-        let closing = try connection.statement(
-            "SELECT FROM tapline.segment WHERE state = 'closing' LIMIT 1")
-        guard closing.rows > 0 else { return }
+        guard try hasClosing(connection) else { return }
         let sealed = try connection.statement("SELECT tapline.merge_cells()")
         // What was moved is free for the changes of the next segment.
         _ = try connection.statement("VACUUM tapline.cell_change")

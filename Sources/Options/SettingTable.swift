@@ -162,6 +162,12 @@ package struct SettingSpec: Sendable {
             "load.batch_age_ms", \.load.batchAgeMilliseconds, 1...60_000,
             "time the first row of a batch waits for others"),
         duration(
+            "load.lock_timeout", \.load.lockTimeoutMilliseconds, 100...day,
+            "time a transaction waits for a lock, then it is tried again"),
+        duration(
+            "load.statement_timeout", \.load.statementTimeoutMilliseconds, 100...day,
+            "time of one statement; a server silent for 5s longer is given up"),
+        duration(
             "report.timeout", \.report.timeoutMilliseconds, 100...day,
             "time the database gets for a report over HTTP, then 503"),
     ]

@@ -13,7 +13,7 @@ extension PostgresConnection {
         _ sql: String, _ body: (inout CopyWriter) throws(PostgresError) -> Void
     ) throws(PostgresError) -> Int {
         _ = try expectCopy(sql, PGRES_COPY_IN)
-        var writer = unsafe CopyWriter(raw)
+        var writer = unsafe CopyWriter(raw, patience)
         do throws(PostgresError) {
             try body(&writer)
             try writer.flush()
@@ -47,12 +47,12 @@ extension PostgresConnection {
         var reader = CopyReader(columns: columns)
         var buffer: UnsafeMutablePointer<CChar>?
         while true {
-            let count = unsafe PQgetCopyData(raw, &buffer, 0)
+            let count = unsafe try patience.copyData(&buffer)
             guard count > 0, let data = unsafe buffer else { break }
             // SAFETY: libpq gives `count` bytes that are ours until PQfreemem.
             defer { unsafe PQfreemem(data) }
             if failure != nil { continue }  // The rest still has to be read.
-            let span = unsafe RawSpan(_unsafeStart: UnsafeRawPointer(data), byteCount: Int(count))
+            let span = unsafe RawSpan(_unsafeStart: UnsafeRawPointer(data), byteCount: count)
             do throws(PostgresError) {
                 try reader.take(span, body)
             } catch {
@@ -79,11 +79,15 @@ extension PostgresConnection {
 package struct CopyWriter: ~Copyable {
     // SAFETY: of a connection that outlives this value, since both live within `copyIn`.
     private let raw: OpaquePointer
+    private let patience: Patience
     private var pending: [UInt8] = []
     private static let pieceBytes = 256 << 10
 
     @unsafe
-    init(_ raw: OpaquePointer) { unsafe self.raw = raw }
+    init(_ raw: OpaquePointer, _ patience: Patience) {
+        unsafe self.raw = raw
+        self.patience = patience
+    }
 
     /// Writes bytes; they may be part of a row.
     ///
@@ -130,7 +134,7 @@ package struct CopyWriter: ~Copyable {
                     raw, buffer.baseAddress?.assumingMemoryBound(to: CChar.self),
                     Int32(buffer.count))
             }
-            guard code == 1 else {
+            guard code == 1, try patience.flush() else {
                 let reason = unsafe Dial.flatten(String(cString: PQerrorMessage(raw)))
                 throw .connectionLost(reason: reason, sqlstate: nil)
             }

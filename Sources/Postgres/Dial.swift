@@ -8,6 +8,11 @@ struct Dial {
     private let applicationName: String
     private let connectSeconds: Int
 
+    private static let keepaliveIdleSeconds = 10
+    private static let keepaliveIntervalSeconds = 5
+    private static let keepaliveCount = 3
+    private static let userTimeoutMilliseconds = 20_000
+
     /// - Throws: ``PostgresError/unreadableConninfo(reason:)``.
     init(
         _ conninfo: String, _ applicationName: String, _ connectSeconds: Int
@@ -23,8 +28,10 @@ struct Dial {
     private var settings: [(keyword: String, value: String)] {
         [
             ("connect_timeout", String(connectSeconds)), ("application_name", applicationName),
-            ("keepalives", "1"), ("keepalives_idle", "10"), ("keepalives_interval", "5"),
-            ("keepalives_count", "3"), ("tcp_user_timeout", "20000"), ("dbname", conninfo),
+            ("keepalives", "1"), ("keepalives_idle", String(Self.keepaliveIdleSeconds)),
+            ("keepalives_interval", String(Self.keepaliveIntervalSeconds)),
+            ("keepalives_count", String(Self.keepaliveCount)),
+            ("tcp_user_timeout", String(Self.userTimeoutMilliseconds)), ("dbname", conninfo),
             ("client_encoding", "UTF8"),
         ]
     }
@@ -85,17 +92,35 @@ struct Dial {
     @unsafe
     private func ready(_ raw: OpaquePointer) throws(PostgresError) -> OpaquePointer {
         _ = unsafe PQsetNoticeProcessor(raw, logNotice, nil)
-        // What a report prints may not depend on the settings of the server or of the user.
-        let result = unsafe PQexec(
-            raw, "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'iso_8601'")
-        defer { unsafe PQclear(result) }
-        guard unsafe PQresultStatus(result) == PGRES_COMMAND_OK else {
-            let reason = unsafe Self.flatten(String(cString: PQerrorMessage(raw)))
-            let server = unsafe Self.name(of: raw)
-            unsafe PQfinish(raw)
-            throw .couldNotConnect(server: server, reason: reason, sqlstate: nil)
+        // What a report prints may not depend on the settings of the server or of the user. And the
+        // server is to notice a vanished daemon as soon as that notices a vanished server: its own
+        // default is two hours, during which the dead session would hold the locks of a spool.
+        let sql = """
+            SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'iso_8601';
+            SET tcp_keepalives_idle = \(Self.keepaliveIdleSeconds);
+            SET tcp_keepalives_interval = \(Self.keepaliveIntervalSeconds);
+            SET tcp_keepalives_count = \(Self.keepaliveCount);
+            SET tcp_user_timeout = \(Self.userTimeoutMilliseconds)
+            """
+        let patience = unsafe Patience(raw, milliseconds: connectSeconds * 1000)
+        var isReady = unsafe PQsendQuery(raw, sql) == 1
+        var silence: PostgresError?
+        do throws(PostgresError) {
+            while isReady {
+                try patience.waitForResult()
+                guard let result = unsafe PQgetResult(raw) else { break }
+                isReady = unsafe PQresultStatus(result) == PGRES_COMMAND_OK
+                unsafe PQclear(result)
+            }
+        } catch {
+            silence = error
         }
-        return unsafe raw
+        if isReady, silence == nil { return unsafe raw }
+        let message = unsafe Self.flatten(String(cString: PQerrorMessage(raw)))
+        let server = unsafe Self.name(of: raw)
+        unsafe PQfinish(raw)
+        throw .couldNotConnect(
+            server: server, reason: silence.map { "\($0)" } ?? message, sqlstate: nil)
     }
 
     private var outOfMemory: PostgresError {

@@ -10,6 +10,11 @@ import Platform
 package struct PostgresConnection: ~Copyable, @unchecked Sendable {
     // SAFETY: non-null from `init` to `deinit`; never leaves this module.
     let raw: OpaquePointer
+    /// The bound of each statement in milliseconds, as ``setStatementTimeout(milliseconds:)`` has set it;
+    /// 0 is none.
+    private var statementMillisecondsMax = 0
+    /// What a server gets beyond that bound to say itself that it is over.
+    private static let graceMilliseconds = 5_000
 
     /// Connects; blocks until the session stands, or its timeouts pass.
     ///
@@ -24,9 +29,17 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
         conninfo: String, applicationName: String = "tapline", connectSeconds: Int = 10
     ) throws(PostgresError) {
         unsafe raw = try Dial(conninfo, applicationName, connectSeconds).connect()
+        // All waiting is done by ``Patience``; libpq's own has no end.
+        unsafe PQsetnonblocking(raw, 1)
     }
 
     deinit { unsafe PQfinish(raw) }
+
+    private var silenceMillisecondsMax: Int {
+        statementMillisecondsMax > 0 ? statementMillisecondsMax + Self.graceMilliseconds : 0
+    }
+
+    var patience: Patience { unsafe Patience(raw, milliseconds: silenceMillisecondsMax) }
 
     /// Whether the session stands, as far as the socket tells without asking the server.
     package var isAlive: Bool {
@@ -95,6 +108,14 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
             _ = unsafe poll(&socket, 1, Int32(left))
         }
     }
+
+    /// Until when an answer to what was sent just now may be waited for; monotonic.
+    package var silenceDeadline: Microseconds {
+        silenceMillisecondsMax > 0 ? Clock.deadline(inMilliseconds: silenceMillisecondsMax) : .max
+    }
+
+    /// Ends a session whose server was silent for too long; the error to throw.
+    package func giveUp() -> PostgresError { patience.giveUp() }
 
     /// The result of the last statement of ``send(_:)``; waits for it.
     package func answer() throws(PostgresError) -> PostgresResult { try lastResult() }
@@ -199,9 +220,18 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
 
     /// Bounds the time of each later statement of the session; 57014 is thrown beyond it.
     ///
-    /// - Parameter milliseconds: 0 means no bound.
-    package func setStatementTimeout(milliseconds: Int) throws(PostgresError) {
-        try execute("SET statement_timeout = \(milliseconds)")
+    /// A server that says nothing for 5 s longer, since it is frozen or out of reach, is given up with
+    /// ``PostgresError/connectionLost(reason:sqlstate:)``.
+    ///
+    /// - Parameters:
+    ///   - milliseconds: 0 means no bound.
+    ///   - isLocal: Whether the server is to forget it at the end of the transaction; the caller sets it
+    ///     again then, for this side.
+    package mutating func setStatementTimeout(
+        milliseconds: Int, isLocal: Bool = false
+    ) throws(PostgresError) {
+        try execute("SET \(isLocal ? "LOCAL " : "")statement_timeout = \(milliseconds)")
+        statementMillisecondsMax = milliseconds
     }
 
     /// Runs `body` between BEGIN and COMMIT.

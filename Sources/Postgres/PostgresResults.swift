@@ -8,7 +8,7 @@ extension PostgresConnection {
     func lastResult() throws(PostgresError) -> PostgresResult {
         var last: OpaquePointer?
         var failure: PostgresError?
-        while let result = unsafe PQgetResult(raw) {
+        while let result = unsafe try nextResult() {
             switch unsafe PQresultStatus(result) {
             case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_SINGLE_TUPLE, PGRES_EMPTY_QUERY:
                 unsafe PQclear(last)
@@ -19,7 +19,7 @@ extension PostgresConnection {
                 failure = failure ?? .misuse("cannot run COPY FROM STDIN without data")
             case PGRES_COPY_OUT:
                 unsafe PQclear(result)
-                discardCopyOut()
+                try discardCopyOut()
                 failure = failure ?? .misuse("cannot run COPY TO STDOUT without a reader")
             default:
                 let error = unsafe error(in: result)
@@ -37,11 +37,18 @@ extension PostgresConnection {
         return unsafe PostgresResult(last)
     }
 
+    /// Waits for the next result, but not for ever; nil after the last.
+    @unsafe
+    private func nextResult() throws(PostgresError) -> OpaquePointer? {
+        try patience.waitForResult()
+        return unsafe PQgetResult(raw)
+    }
+
     /// Reads the end of a pipeline, whose results have been read, and leaves the mode.
     func endPipeline() throws(PostgresError) {
         while unsafe PQstatus(raw) == CONNECTION_OK {
             // Null stands between results.
-            guard let result = unsafe PQgetResult(raw) else { continue }
+            guard let result = unsafe try nextResult() else { continue }
             let status = unsafe PQresultStatus(result)
             unsafe PQclear(result)
             if status == PGRES_PIPELINE_SYNC { break }
@@ -55,7 +62,7 @@ extension PostgresConnection {
     func expectCopy(_ sql: String, _ status: ExecStatusType) throws(PostgresError) -> Int {
         try Self.checkText(sql)
         guard unsafe PQsendQuery(raw, sql) == 1 else { throw lost() }
-        guard let result = unsafe PQgetResult(raw) else { throw lost() }
+        guard let result = unsafe try nextResult() else { throw lost() }
         let found = unsafe PQresultStatus(result)
         if found == status {
             let columns = Int(unsafe PQnfields(result))
@@ -65,7 +72,7 @@ extension PostgresConnection {
         var failure = PostgresError.misuse("the statement is no COPY of the expected direction")
         switch found {
         case PGRES_COPY_IN: unsafe PQputCopyEnd(raw, "the client expected data")
-        case PGRES_COPY_OUT: discardCopyOut()
+        case PGRES_COPY_OUT: try discardCopyOut()
         case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: break
         default: failure = unsafe error(in: result)
         }
@@ -74,9 +81,9 @@ extension PostgresConnection {
         throw failure
     }
 
-    func discardCopyOut() {
+    private func discardCopyOut() throws(PostgresError) {
         var buffer: UnsafeMutablePointer<CChar>?
-        while unsafe PQgetCopyData(raw, &buffer, 0) > 0 { unsafe PQfreemem(buffer) }
+        while unsafe try patience.copyData(&buffer) > 0 { unsafe PQfreemem(buffer) }
     }
 
     /// The error of a failed result.

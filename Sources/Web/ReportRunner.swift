@@ -183,7 +183,7 @@ final class ReportRunner: Sendable {
         do throws(LoadError) {
             return try PostgresConnection.open(
                 database: database, applicationName: "tapline reports",
-                settings: "SET statement_timeout = \(timeoutMilliseconds)")
+                settings: "", statementMilliseconds: timeoutMilliseconds)
         } catch {
             state.withLock { $0.isAwayUntil = Clock.monotonic() + Self.awayTime }
             throw error

@@ -58,6 +58,8 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.load.batchRowsMax = settings.load.batchRowsMax
     daemon.load.batchAgeMilliseconds = settings.load.batchAgeMilliseconds
     daemon.load.segmentRowsMax = settings.load.segmentRowsMax
+    daemon.load.lockTimeoutMilliseconds = settings.load.lockTimeoutMilliseconds
+    daemon.load.statementTimeoutMilliseconds = settings.load.statementTimeoutMilliseconds
     daemon.reportTimeoutMilliseconds = settings.report.timeoutMilliseconds
     return daemon
 }

@@ -251,7 +251,7 @@ import Testing
     }
 
     @Test func aStatementTimeoutEndsTheStatementOnly() throws {
-        let connection = try PostgresConnection(conninfo: TestDatabase.create())
+        var connection = try PostgresConnection(conninfo: TestDatabase.create())
         try connection.setStatementTimeout(milliseconds: 20)
         #expect(sqlstate { try connection.query("SELECT pg_sleep(60)") } == "57014")
         try connection.setStatementTimeout(milliseconds: 0)

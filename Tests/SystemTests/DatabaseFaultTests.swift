@@ -99,6 +99,80 @@ extension SystemTests {
             #expect(try daemon.stop() == .code(0))
         }
 
+        @Test func aBackendKilledInsideItsCopyStoresNothingTwice() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            try app.store([App.click("before")])
+            let holder = try daemon.sql()
+            // A COPY has begun and waits at its first row.
+            try holder.rows(
+                """
+                CREATE FUNCTION tapline.gate() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NEW; END $$;
+                CREATE TRIGGER gate BEFORE INSERT ON tapline.event_1
+                    FOR EACH ROW EXECUTE FUNCTION tapline.gate();
+                SELECT pg_advisory_lock(42)
+                """)
+            for index in 0..<20 {
+                #expect(try app.post(App.click("m\(index)")).status == 200)
+            }
+            let backend = try until("a COPY waits") {
+                try holder.value(
+                    "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY%' "
+                        + "AND wait_event = 'advisory'"
+                ).flatMap { pid_t($0) }
+            }
+            kill(backend, SIGKILL)
+            // The server ends all sessions, the holder's too, and starts anew.
+            #expect(try app.storedCount() == 21)
+            let (exit, books) = try daemon.check()
+            #expect(exit == .code(0) && books["dead_lettered"] == .int(0), "\(books)")
+            #expect(books["duplicate"] == .int(0), "\(books)")
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        // S10
+        @Test func eightLoadersOfTheSameEventsInAnyOrderNeverDeadlock() throws {
+            let cluster = try Cluster()
+            let daemons = try (0..<8).map { _ in
+                try Daemon(
+                    database: cluster.conninfo(), settings: ["load.batch_age_ms": "5"])
+            }
+            for daemon in daemons { try daemon.start() }
+            let app = try App(daemons[0])
+            let uids = (0..<2000).map { "m\($0)" }
+            let answers = Answers()
+            DispatchQueue.concurrentPerform(iterations: 8) { number in
+                var random = Random(seed: UInt64(number))
+                // Ascending, descending, and shuffled.
+                let order =
+                    number < 2
+                    ? uids : number < 4 ? uids.reversed() : uids.shuffled(using: &random)
+                for start in stride(from: 0, to: uids.count, by: 100) {
+                    let lines = order[start..<start + 100].map { App.click($0) }
+                    let body = lines.joined(separator: "\n")
+                    answers.add { try daemons[number].send(.events(body, key: app.key)) }
+                }
+            }
+            #expect(answers.statuses == [Int](repeating: 200, count: 160))
+            for daemon in daemons { try daemon.waitUntilLoaded() }
+            #expect(try app.count() == 2000)
+            var stored = 0.0
+            var duplicates = 0.0
+            for daemon in daemons {
+                stored += try daemon.metric("tapline_events_stored_total")
+                duplicates += try daemon.metric("tapline_events_duplicate_total")
+            }
+            #expect(stored == 2000 && duplicates == 14_000)
+            for daemon in daemons { #expect(try daemon.stop() == .code(0)) }
+            let (exit, books) = try daemons[0].check()
+            #expect(exit == .code(0) && books["dead_lettered"] == .int(0), "\(books)")
+            #expect(
+                try SQL(cluster.conninfo()).int(
+                    "SELECT deadlocks FROM pg_stat_database WHERE datname = 'tapline'") == 0)
+        }
+
         @Test func terminatedAndBlockedSessionsLoseNothing() throws {
             let daemon = try Daemon(database: try Shared.daemon.conninfo).start()
             let app = try App(daemon)

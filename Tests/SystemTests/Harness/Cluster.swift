@@ -12,7 +12,10 @@ final class Cluster {
     }()
 
     private let home = TemporaryDirectory()
-    private var data: String { home.path + "/data" }
+    private var isStopped = true
+    var data: String { home.path + "/data" }
+    /// The path of its socket.
+    var socket: String { home.path + "/.s.PGSQL.5432" }
 
     /// Creates and starts it.
     init() throws {
@@ -23,21 +26,33 @@ final class Cluster {
         try SQL(conninfo("postgres")).rows("CREATE DATABASE tapline")
     }
 
-    deinit { try? stop(.immediate) }
+    deinit { if !isStopped { try? stop(.immediate) } }
 
-    func conninfo(_ database: String = "tapline") -> String {
-        "host=\(home.path) port=5432 user=tapline dbname=\(database)"
+    func conninfo(_ database: String = "tapline", user: String = "tapline") -> String {
+        "host=\(home.path) port=5432 user=\(user) dbname=\(database)"
+    }
+
+    /// The user that it runs as.
+    let owner = geteuid() == 0 ? "postgres" : NSUserName()
+
+    /// Asks for the password of everybody but its superuser, from now on.
+    func requirePasswords() throws {
+        let rules = "local all tapline trust\nlocal all all scram-sha-256\n"
+        try rules.write(toFile: data + "/pg_hba.conf", atomically: false, encoding: .utf8)
+        try SQL(conninfo("postgres")).rows("SELECT pg_reload_conf()")
     }
 
     func start() throws {
         let options = "-k \(home.path) -c listen_addresses= -c fsync=off -c max_connections=50"
         try Self.run(["pg_ctl", "-D", data, "-o", options, "-l", home.path + "/log", "-w", "start"])
+        isStopped = false
     }
 
     enum Mode: String { case fast, immediate }
 
     func stop(_ mode: Mode) throws {
         try Self.run(["pg_ctl", "-D", data, "-m", mode.rawValue, "-w", "stop"])
+        isStopped = true
     }
 
     /// `kill -9` of the postmaster; its children notice and end.

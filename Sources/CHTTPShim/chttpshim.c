@@ -15,6 +15,7 @@ struct MHD_Daemon *tapline_http_start(const struct tapline_http_options *options
         {MHD_OPTION_CONNECTION_LIMIT, options->connections, NULL},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)options->memory, NULL},
         {MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
         {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)options->connection_changed, options->context},
         {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)options->request_completed, options->context},
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)options->request_line_read, options->context},

@@ -9,6 +9,8 @@ struct HeadCheck: Equatable {
     var isChunked = false
     /// Whether the client waits for `100 Continue` before it sends the body.
     var expectsContinue = false
+    /// The headers that say where a body ends.
+    private static let framing: [StaticString] = ["Content-Length", "Transfer-Encoding"]
     /// Whether bytes of a body follow the head.
     var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
 
@@ -22,6 +24,7 @@ struct HeadCheck: Equatable {
         var hosts = 0
         var lengths = 0
         var encodings = 0
+        var encoding: ArraySlice<UInt8> = []
         for (name, value) in fields.all {
             guard !name.isEmpty, name.allSatisfy(isTokenByte) else {
                 throw Malformed(reason: "a header name is not a token")
@@ -32,20 +35,29 @@ struct HeadCheck: Equatable {
             switch name.count {
             case 4 where equalsIgnoringCase(name, "Host"): hosts += 1
             case 14 where equalsIgnoringCase(name, "Content-Length"): lengths += 1
-            case 17 where equalsIgnoringCase(name, "Transfer-Encoding"): encodings += 1
-            default: break
+            case 17 where equalsIgnoringCase(name, "Transfer-Encoding"):
+                encodings += 1
+                encoding = value
+            default:
+                // Of a folded header libmicrohttpd (0.9.75) appends the second line to the name:
+                // "Transfer-Encoding:", " chunked" is "Transfer-Encodingchunked" to it, and the body
+                // would be read as requests.
+                guard !Self.framing.contains(where: { begins(name, $0) }) else {
+                    throw Malformed(reason: "a folded header that frames the body")
+                }
             }
         }
         if hosts > 1 { throw Malformed(reason: "more than one Host") }
+        if hosts == 0, isVersion11 { throw Malformed(reason: "no Host") }
         if lengths > 1 { throw Malformed(reason: "more than one Content-Length") }
         if encodings > 1 { throw Malformed(reason: "more than one Transfer-Encoding") }
         if lengths == 1, encodings == 1 {
             throw Malformed(reason: "Content-Length together with Transfer-Encoding")
         }
         if encodings == 1 {
-            guard let value = fields.first("Transfer-Encoding"),
-                equalsIgnoringCase(value, "chunked")
-            else { throw Malformed(reason: "a Transfer-Encoding other than chunked") }
+            guard equalsIgnoringCase(encoding, "chunked") else {
+                throw Malformed(reason: "a Transfer-Encoding other than chunked")
+            }
             guard isVersion11 else { throw Malformed(reason: "Transfer-Encoding in HTTP/1.0") }
             isChunked = true
         }
@@ -73,6 +85,11 @@ private func decimal(_ digits: ArraySlice<UInt8>) -> Int? {
         value = value * 10 + Int(digit - 0x30)
     }
     return value
+}
+
+/// Whether a header name begins with `prefix`, in any case.
+private func begins(_ name: ArraySlice<UInt8>, _ prefix: StaticString) -> Bool {
+    equalsIgnoringCase(name.prefix(prefix.utf8CodeUnitCount), prefix)
 }
 
 /// Whether a byte may be part of a header name (RFC 9110 §5.6.2).

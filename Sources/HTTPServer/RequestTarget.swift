@@ -7,12 +7,20 @@ package struct RequestTarget: Sendable {
     package let query: String
 
     /// Splits a target.
+    ///
+    /// - Parameter target: As it was sent; of an absolute one (`http://host/path`), which a server has to
+    ///   take (RFC 9112 §3.2.2), only what follows the host.
     package init(_ target: String) {
+        var target = target[...]
+        for scheme in ["http://", "https://"] where target.hasPrefix(scheme) {
+            let rest = target.dropFirst(scheme.count)
+            target = rest.firstIndex { $0 == "/" || $0 == "?" }.map { rest[$0...] } ?? "/"
+        }
         if let mark = target.utf8.firstIndex(of: 0x3F) {
             path = String(target[..<mark])
             query = String(target[target.utf8.index(after: mark)...])
         } else {
-            path = target
+            path = String(target)
             query = ""
         }
     }

@@ -1,0 +1,168 @@
+import Foundation
+import Glibc
+import Testing
+
+extension SystemTests {
+    /// While clients abuse the daemon, a polite one is served, and what the daemon uses stays bounded.
+    @Suite struct AbuseTests {
+        /// What the kernel says a process has.
+        struct Usage {
+            let bytes: Int
+            let files: Int
+            let threads: Int
+
+            init(_ process: ChildProcess) {
+                bytes = process.memory("VmRSS")
+                func count(_ name: String) -> Int {
+                    let path = "/proc/\(process.pid)/\(name)"
+                    return (try? FileManager.default.contentsOfDirectory(atPath: path).count) ?? 0
+                }
+                files = count("fd")
+                threads = count("task")
+            }
+        }
+
+        /// A thread that does the same again and again until it is ended; failures are its business.
+        final class Nuisance: @unchecked Sendable {
+            private let lock = NSLock()
+            private var isEnding = false
+            private var rounds = 0
+            private let done = DispatchSemaphore(value: 0)
+
+            init(_ body: @escaping @Sendable (Int) throws -> Void) {
+                Thread.detachNewThread { [self] in
+                    while !lock.withLock({ isEnding }) {
+                        try? body(lock.withLock { rounds })
+                        lock.withLock { rounds += 1 }
+                    }
+                    done.signal()
+                }
+            }
+
+            var count: Int { lock.withLock { rounds } }
+
+            func end() {
+                lock.withLock { isEnding = true }
+                done.wait()
+            }
+        }
+
+        /// Posts events one after the other; the times of the answers in ms, sorted.
+        static func politeTimes(_ app: App, _ name: String, count: Int) throws -> [Double] {
+            let connection = try app.daemon.connect()
+            var times: [Double] = []
+            for index in 0..<count {
+                let start = Date()
+                let body = Request.events(App.click("\(name)\(index)"), key: app.key)
+                try connection.send(body.bytes)
+                let answer = try connection.answer()
+                #expect(answer.status == 200, "\(answer.text)")
+                times.append(Date().timeIntervalSince(start) * 1000)
+            }
+            return times.sorted()
+        }
+
+        /// As many files as the kernel lets us open, up to what is needed.
+        static func raiseFileLimit(to wanted: UInt) -> Int {
+            var limit = rlimit()
+            let which = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+            unsafe getrlimit(which, &limit)
+            limit.rlim_cur = min(limit.rlim_max, max(limit.rlim_cur, wanted))
+            unsafe setrlimit(which, &limit)
+            return Int(limit.rlim_cur)
+        }
+
+        static let connectionsMax = 8000
+        static let idleCount = min(5000, raiseFileLimit(to: 8000) - 1500)
+
+        @Test func aPoliteClientIsServedBesideFiveThousandBadOnes() throws {
+            let daemon = try Daemon(
+                database: try Shared.daemon.conninfo,
+                settings: [
+                    "http.connections_per_address_max": "\(Self.connectionsMax)",
+                    "http.connections_max": "\(Self.connectionsMax)", "http.header_timeout": "1m",
+                    "http.body_timeout": "1m", "http.idle_timeout": "5m",
+                ]
+            ).start()
+            let app = try App(daemon)
+            let process = try #require(daemon.process)
+            let calm = try Self.politeTimes(app, "calm", count: 300)
+            let before = Usage(process)
+
+            // Idle connections, slow heads, slow bodies, and answers that nobody reads.
+            var held = try (0..<Self.idleCount).map { _ in try daemon.connect() }
+            for index in 0..<200 {
+                let connection = try daemon.connect()
+                let request = Request.events(App.click("slow"), key: app.key)
+                switch index % 4 {
+                case 0: try connection.send(request.bytes.prefix(40))
+                case 1: try connection.send(request.bytes.dropLast(3))
+                case 2: try connection.send(request.head)
+                default:
+                    let asked = Request.get("/metrics").bytes
+                    // It takes no more at some time, and then we leave it.
+                    try connection.send((0..<8).flatMap { _ in asked })
+                }
+                held.append(connection)
+            }
+            var bomb = Request.events(
+                gzip([UInt8](repeating: 0x20, count: 64 << 20), level: 1), key: app.key)
+            bomb.headers.append(("Content-Encoding", "gzip"))
+            let bombBytes = bomb.bytes
+            let port = daemon.port
+            let key = app.key
+            let nuisances = [
+                Nuisance { _ in
+                    let connection = try Connection(port: port)
+                    try connection.send(bombBytes)
+                    _ = try connection.answer()
+                },
+                Nuisance { round in
+                    // Cut off inside the head, the body, or the answer.
+                    let connection = try Connection(port: port)
+                    let bytes = Request.events(App.click("cut"), key: "stranger").bytes
+                    try connection.send(bytes.prefix(1 + round % bytes.count))
+                },
+                Nuisance { round in
+                    var random = Random(seed: UInt64(round))
+                    let connection = try Connection(port: port)
+                    let noise = (0..<512).map { _ in UInt8.random(in: 0...255, using: &random) }
+                    try connection.send(noise)
+                    connection.endSending()
+                    _ = try connection.rest()
+                },
+                Nuisance { round in
+                    let deep = String(repeating: "[", count: 60_000)
+                    let lines = [String](repeating: App.click("d", ",\"x\":\(deep)"), count: 50)
+                    let connection = try Connection(port: port)
+                    try connection.send(
+                        Request.events(lines.joined(separator: "\n"), key: key).gzipped.bytes)
+                    _ = try connection.answer()
+                },
+            ]
+            try until("all are at work") {
+                nuisances.allSatisfy { $0.count > 3 } ? true : nil
+            }
+            let busy = try Self.politeTimes(app, "busy", count: 300)
+            let during = Usage(process)
+            for nuisance in nuisances { nuisance.end() }
+            #expect(try daemon.metric("tapline_http_connections") >= Double(Self.idleCount))
+            #expect(during.threads <= before.threads)
+            // Those that have gone are closed after what came before them: a limit bounds them too.
+            #expect(during.files <= before.files + Self.connectionsMax + 300)
+            // 20 KiB a connection, and the inflated bytes in flight.
+            #expect(during.bytes - before.bytes < held.count * 20 << 10 + 64 << 20)
+            held = []
+            try until("the connections are closed") {
+                Usage(process).files <= before.files + 5 ? true : nil
+            }
+            #expect(try app.storedCount() == 600)
+            #expect(try daemon.check().exit == .code(0))
+            print(
+                "polite client: p99 \(calm[296]) ms alone, \(busy[296]) ms beside "
+                    + "\(Self.idleCount) idle and \(nuisances.count) busy abusers; "
+                    + "\((during.bytes - before.bytes) >> 20) MiB more resident")
+            #expect(try daemon.stop() == .code(0))
+        }
+    }
+}

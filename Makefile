@@ -12,12 +12,19 @@ SOAK_KILLS ?= 200
 SOAK_POSTGRES_KILLS ?= 50
 SOAK_EVENTS ?= 1000000
 SOAK_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+FUZZ_SECONDS ?= 60
+FUZZ_PROPERTIES ?= json gzip lines time spool
+FUZZ_BUILD = swift build -c release --product fuzz --scratch-path .build/fuzz --sanitize address \
+	-Xswiftc -sanitize=fuzzer -Xswiftc -DLIBFUZZER -Xcc -fsanitize=fuzzer-no-link \
+	-Xswiftc -use-ld=lld
+SANITIZERS ?= thread address
+SANITIZED = SpoolTests|HTTPServerTests|IngestTests|JSONLinesTests|GzipTests|EventTests|PlatformTests
 REPORT_DIR ?= .build/bench/report
 PEER_PYTHON = .build/bench/python
 SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test test-oracle soak lint unit install clean packages test-packages
+.PHONY: build demo test test-oracle test-sanitize soak fuzz lint unit install clean packages test-packages
 .PHONY: bench bench-scale bench-report bench-compare bench-profile bench-packages
 
 build: packages
@@ -84,6 +91,27 @@ soak: build test-packages
 	TAPLINE_BINARY=$(CURDIR)/$(BINARY) SOAK_KILLS=$(SOAK_KILLS) \
 		SOAK_POSTGRES_KILLS=$(SOAK_POSTGRES_KILLS) SOAK_EVENTS=$(SOAK_EVENTS) SOAK_SEED=$(SOAK_SEED) \
 		swift test --filter killedAtRandomMomentsTheDaemonLosesAndDoublesNothing
+
+# Each property of Tests/Fuzz for FUZZ_SECONDS with libFuzzer and the address sanitizer. What it finds of
+# interest goes to .build/fuzz/corpus; what breaks a property goes to Tests/Fuzz/corpus and is to be kept,
+# as `make test` tries all of that for ever.
+fuzz: test-packages
+	$(FUZZ_BUILD)
+	@for property in $(FUZZ_PROPERTIES); do \
+		mkdir -p .build/fuzz/corpus/$$property; \
+		FUZZ_PROPERTY=$$property .build/fuzz/release/fuzz -max_total_time=$(FUZZ_SECONDS) \
+			-max_len=65536 -timeout=10 -print_final_stats=1 \
+			-artifact_prefix=Tests/Fuzz/corpus/$$property/ \
+			.build/fuzz/corpus/$$property Tests/Fuzz/corpus/$$property || exit 1; \
+	done
+
+# The modules that read what strangers send, under the sanitizers; docs/reliability.md says what is left
+# out and why.
+test-sanitize: test-packages
+	@for sanitizer in $(SANITIZERS); do \
+		swift test --sanitize=$$sanitizer --scratch-path .build/$$sanitizer \
+			--filter '$(SANITIZED)' || exit 1; \
+	done
 
 install: build
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/tapline

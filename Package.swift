@@ -102,7 +102,10 @@ let package = Package(
         tests("PlatformTests", ["Platform"]),
         tests("EventTests", ["Event", "JSONLines"]),
         tests("JSONLinesTests", ["JSONLines", "CSimdjson"]),
-        tests("GzipTests", ["Gzip", "CZlib"]),
+        .target(
+            name: "GzipOracle", dependencies: ["Gzip", "CZlib"], path: "Tests/GzipOracle",
+            swiftSettings: strict),
+        tests("GzipTests", ["Gzip", "GzipOracle", "CZlib"]),
         tests("SpoolTests", ["Spool", "Platform"]),
         tests("MetricsTests", ["Metrics", "Platform"]),
         tests("OptionsTests", ["Options"]),
@@ -154,6 +157,20 @@ let package = Package(
             ], swiftSettings: strict),
         tests(
             "ReportTests", ["Report", "Postgres", "PostgresTesting", "Event", "Platform", "Schema"]),
+        .target(
+            name: "FuzzProperties",
+            dependencies: [
+                "JSONLines", "Gzip", "GzipOracle", "Event", "Ingest", "Spool", "Platform",
+                "CSimdjson",
+            ],
+            path: "Tests/Fuzz/Properties", swiftSettings: strict),
+        // Of use only as `make fuzz` builds it.
+        .executableTarget(
+            name: "fuzz", dependencies: ["FuzzProperties"], path: "Tests/Fuzz/Runner",
+            swiftSettings: strict),
+        tests(
+            "FuzzTests",
+            ["FuzzProperties", "JSONLines", "Postgres", "PostgresTesting", "Platform"]),
         tests("SystemTests", ["CPostgres", "CZlib"]),
     ],
     cxxLanguageStandard: .cxx17

@@ -1,4 +1,5 @@
 import Gzip
+import GzipOracle
 import Testing
 
 /// `InflateStream` against zlib over random bodies. The seed is the argument of the test.

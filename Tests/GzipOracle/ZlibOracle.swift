@@ -2,30 +2,37 @@ internal import CZlib
 import Gzip
 
 /// zlib, as the judge of what `InflateStream` makes of a body.
-enum ZlibOracle {
+package enum ZlibOracle {
     /// How one member is made.
-    struct Recipe {
-        var level: Int32 = 6
-        var windowBits: Int32 = 15
-        var memoryLevel: Int32 = 8
-        var strategy: Int32 = Z_DEFAULT_STRATEGY
+    package struct Recipe {
+        package var level: Int32 = 6
+        package var windowBits: Int32 = 15
+        package var memoryLevel: Int32 = 8
+        package var strategy: Int32 = Z_DEFAULT_STRATEGY
         /// A sync flush is made after so many bytes, so that there are many small blocks.
-        var flushEvery = Int.max
+        package var flushEvery = Int.max
 
-        static func random(_ random: inout Random) -> Recipe {
-            Recipe(
-                level: Int32(random.below(10)), windowBits: Int32(9 + random.below(7)),
-                memoryLevel: Int32(1 + random.below(9)),
-                strategy: [
+        /// As most clients do it.
+        package init() {}
+
+        /// Any that zlib knows.
+        package static func random(_ random: inout Random) -> Recipe {
+            var recipe = Recipe()
+            recipe.level = Int32(random.below(10))
+            recipe.windowBits = Int32(9 + random.below(7))
+            recipe.memoryLevel = Int32(1 + random.below(9))
+            recipe.strategy =
+                [
                     Z_DEFAULT_STRATEGY, Z_DEFAULT_STRATEGY, Z_FILTERED, Z_HUFFMAN_ONLY, Z_RLE,
                     Z_FIXED,
-                ][random.below(6)],
-                flushEvery: random.below(3) == 0 ? 1 + random.below(5000) : .max)
+                ][random.below(6)]
+            if random.below(3) == 0 { recipe.flushEvery = 1 + random.below(5000) }
+            return recipe
         }
     }
 
     /// Compresses `payload` to one gzip member.
-    static func member(_ payload: [UInt8], _ recipe: Recipe) -> [UInt8] {
+    package static func member(_ payload: [UInt8], _ recipe: Recipe) -> [UInt8] {
         var stream = unsafe z_stream()
         let started = unsafe deflateInit2_(
             &stream, recipe.level, Z_DEFLATED, recipe.windowBits + 16, recipe.memoryLevel,
@@ -59,7 +66,7 @@ enum ZlibOracle {
     }
 
     /// What zlib makes of `body`, by the rules of `InflateStream`.
-    static func inflate(_ body: [UInt8], limit: Int) -> Result<[UInt8], GzipError> {
+    package static func inflate(_ body: [UInt8], limit: Int) -> Result<[UInt8], GzipError> {
         var body = body
         var output: [UInt8] = []
         return unsafe body.withUnsafeMutableBufferPointer { bytes in
@@ -97,16 +104,21 @@ enum ZlibOracle {
         }
     }
 
-    static func crc(_ bytes: [UInt8]) -> UInt32 {
+    /// CRC-32.
+    package static func crc(_ bytes: [UInt8]) -> UInt32 {
         UInt32(unsafe crc32(0, bytes, UInt32(bytes.count)))
     }
 }
 
 /// SplitMix64 with a fixed seed, so that a failure repeats.
-struct Random {
-    var state: UInt64
+package struct Random {
+    package var state: UInt64
 
-    mutating func next() -> UInt64 {
+    /// A sequence for each seed.
+    package init(state: UInt64) { self.state = state }
+
+    /// The next 64 bits.
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var z = state
         z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
@@ -114,5 +126,6 @@ struct Random {
         return z ^ z >> 31
     }
 
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+    /// A number from 0 to below `bound`.
+    package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

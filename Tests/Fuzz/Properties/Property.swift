@@ -1,0 +1,39 @@
+/// Something that has to hold for any bytes; a violation is a text that says what is wrong.
+///
+/// A trap is a violation too, which ends the process.
+package enum Property: String, CaseIterable, Sendable {
+    /// The JSON scanner judges as simdjson does, and what it lists is in the text.
+    case json
+    /// The inflater gives what zlib gives.
+    case gzip
+    /// A body is cut into its lines and elements, and each has one verdict.
+    case lines
+    /// A time that is read is one that can be written and read again.
+    case time
+    /// A spool segment of any bytes is read to its end, and no record is made up.
+    case spool
+
+    /// Checks one input.
+    ///
+    /// - Returns: What is wrong; nil when all is well.
+    package func violation(_ input: [UInt8]) -> String? {
+        switch self {
+        case .json: JSONProperty.violation(input)
+        case .gzip: GzipProperty.violation(input)
+        case .lines: LinesProperty.violation(input)
+        case .time: TimeProperty.violation(input)
+        case .spool: SpoolProperty.violation(input)
+        }
+    }
+
+    /// Inputs to begin with: what is kept in `Tests/Fuzz/corpus`, and some that are made.
+    package var madeSeeds: [[UInt8]] {
+        switch self {
+        case .json: JSONProperty.seeds
+        case .gzip: GzipProperty.seeds
+        case .lines: LinesProperty.seeds
+        case .time: TimeProperty.seeds
+        case .spool: SpoolProperty.seeds
+        }
+    }
+}

@@ -19,7 +19,7 @@ package final class Keeper: Sendable {
     private let thread = Sync.Monitor<Thread?>(nil)
     private static let intervalMilliseconds = 1_000
     private static let publicationIntervalMilliseconds = 5_000
-    private static let statementMilliseconds = 20_000
+    private static let statementMilliseconds = 10_000
     /// An hour: there may be the cells of many segments to merge.
     private static let sealMilliseconds = 3_600_000
 

@@ -75,6 +75,17 @@ extension SystemTests {
         static let connectionsMax = 8000
         static let idleCount = min(5000, raiseFileLimit(to: 8000) - 1500)
 
+        @Test func aBodyThatIsCompressedTwiceIsInflatedOnce() throws {
+            let app = try Shared.app()
+            let inner = gzip(App.click("m") + "\n")
+            let answer = try app.daemon.send(Request.events(inner, key: app.key).gzipped)
+            // What is inside is no text, so that its lines are refused one by one.
+            #expect(answer.status == 200)
+            #expect(try answer.json["accepted"] == .int(0))
+            #expect(try answer.json["received"] == answer.json["rejected"])
+            #expect(try app.storedCount() == 0)
+        }
+
         @Test func aPoliteClientIsServedBesideFiveThousandBadOnes() throws {
             let daemon = try Daemon(
                 database: try Shared.daemon.conninfo,

@@ -65,6 +65,22 @@ extension SystemTests {
             try rig.verify()
         }
 
+        @Test func aStopEndsThoughTheServerIsSilent() throws {
+            let rig = try Rig(seed: 25)
+            try rig.app.store([App.click("before")])
+            rig.proxy.set(.swallow)
+            for index in 0..<20 {
+                #expect(try rig.app.post(App.click("m\(index)")).status == 200)
+            }
+            #expect(try rig.daemon.stop() == .code(0))
+            rig.proxy.set(.pass)
+            try rig.daemon.start()
+            try rig.app.store([App.click("after")])
+            #expect(try rig.app.count() == 22)
+            #expect(try rig.daemon.check().exit == .code(0))
+            #expect(try rig.daemon.stop() == .code(0))
+        }
+
         @Test func aSessionWhoseServerHasVanishedIsGivenUp() throws {
             let rig = try Rig(seed: 22)
             rig.oracle.start()

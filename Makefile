@@ -109,7 +109,7 @@ fuzz: test-packages
 # out and why.
 test-sanitize: test-packages
 	@for sanitizer in $(SANITIZERS); do \
-		swift test --sanitize=$$sanitizer --scratch-path .build/$$sanitizer \
+		swift test --disable-xctest --sanitize=$$sanitizer --scratch-path .build/$$sanitizer \
 			--filter '$(SANITIZED)' || exit 1; \
 	done
 

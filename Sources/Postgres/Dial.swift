@@ -104,7 +104,7 @@ struct Dial {
             """
         let patience = unsafe Patience(raw, milliseconds: connectSeconds * 1000)
         var isReady = unsafe PQsendQuery(raw, sql) == 1
-        var silence: PostgresError?
+        var silence: String?
         do throws(PostgresError) {
             while isReady {
                 try patience.waitForResult()
@@ -113,14 +113,14 @@ struct Dial {
                 unsafe PQclear(result)
             }
         } catch {
-            silence = error
+            if case .connectionLost(let reason, _) = error { silence = reason }
         }
         if isReady, silence == nil { return unsafe raw }
         let message = unsafe Self.flatten(String(cString: PQerrorMessage(raw)))
         let server = unsafe Self.name(of: raw)
         unsafe PQfinish(raw)
         throw .couldNotConnect(
-            server: server, reason: silence.map { "\($0)" } ?? message, sqlstate: nil)
+            server: server, reason: silence ?? message, sqlstate: nil)
     }
 
     private var outOfMemory: PostgresError {

@@ -26,6 +26,15 @@ extension SystemTests {
                 oracle = Oracle(daemon, key: app.key, seed: seed)
             }
 
+            /// Starts the clients and waits until the loader loads what they send.
+            func startClients() throws {
+                oracle.start()
+                try oracle.waitForMore(300)
+                try until("the daemon loads\n\(daemon.log)") {
+                    try daemon.metric("tapline_load_batches_total") > 0 ? true : nil
+                }
+            }
+
             /// Waits until the loader has lost its session, and sees that events are taken.
             func expectLoss(log reason: String) throws {
                 try until("the daemon gives up\n\(daemon.log)", seconds: 40) {
@@ -55,9 +64,8 @@ extension SystemTests {
         @Test(arguments: [DatabaseProxy.Mode.swallow, .stopReading])
         func aServerThatIsSilentIsGivenUpAndLoadingGoesOnLater(mode: DatabaseProxy.Mode) throws {
             let rig = try Rig(seed: 21)
-            rig.oracle.start()
             defer { rig.oracle.abandon() }
-            try rig.oracle.waitForMore(300)
+            try rig.startClients()
             rig.proxy.set(mode)
             try rig.expectLoss(log: "says nothing for 6000 ms")
             rig.proxy.set(.pass)
@@ -83,9 +91,8 @@ extension SystemTests {
 
         @Test func aSessionWhoseServerHasVanishedIsGivenUp() throws {
             let rig = try Rig(seed: 22)
-            rig.oracle.start()
             defer { rig.oracle.abandon() }
-            try rig.oracle.waitForMore(300)
+            try rig.startClients()
             rig.proxy.forgetServers()
             try rig.expectLoss(log: "says nothing for 6000 ms")
             try rig.expectReturn()
@@ -94,8 +101,8 @@ extension SystemTests {
 
         @Test func connectionsThatAreCutOrHalfClosedLoseNothing() throws {
             let rig = try Rig(seed: 23)
-            rig.oracle.start()
             defer { rig.oracle.abandon() }
+            try rig.startClients()
             for round in 0..<20 {
                 try rig.oracle.waitForMore(50)
                 if round % 2 == 0 { rig.proxy.cut() } else { rig.proxy.halfClose() }

@@ -45,7 +45,7 @@ struct ReportRequest: Sendable {
     private static let flags = ["by-activity", "include-test"]
 
     /// The formats of answers, each with its media type.
-    private static let types = [
+    private static let types: KeyValuePairs = [
         "json": "application/json", "ndjson": "application/x-ndjson",
         "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
     ]
@@ -116,9 +116,9 @@ struct ReportRequest: Sendable {
             }
             rate = value
         case "format":
-            guard Self.types[value] != nil else {
+            guard Self.types.contains(where: { $0.key == value }) else {
                 throw .parameter(
-                    name, value, "not of \(Self.types.keys.sorted().joined(separator: ", "))")
+                    name, value, "not of \(Self.types.map(\.key).joined(separator: ", "))")
             }
             isPage = value == "html"
             format = ReportFormat(rawValue: value) ?? .json
@@ -150,7 +150,8 @@ struct ReportRequest: Sendable {
 
     /// The media type of the answer.
     var mediaType: String {
-        Self.types[isPage ? "html" : format.rawValue] ?? "application/json"
+        let name = isPage ? "html" : format.rawValue
+        return Self.types.first { $0.key == name }?.value ?? "application/json"
     }
 
     /// How many rows this page has at most.

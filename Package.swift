@@ -82,6 +82,7 @@ let package = Package(
             name: "Schema", path: "sql",
             resources: [
                 .embedInCode("migrations"), .embedInCode("cells"), .embedInCode("report"),
+                .embedInCode("privacy"),
             ],
             swiftSettings: strict),
 

@@ -19,6 +19,7 @@ package enum Schema {
         Migration(version: 5, name: "reports", sql: text(PackageResources._005_reports_sql)),
         Migration(version: 6, name: "sums", sql: text(PackageResources._006_sums_sql)),
         Migration(version: 7, name: "removed", sql: text(PackageResources._007_removed_sql)),
+        Migration(version: 8, name: "privacy", sql: text(PackageResources._008_privacy_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
@@ -71,6 +72,13 @@ package enum Schema {
     /// The functions that make cells.
     package static let cellFunctions =
         text(PackageResources.merge_sql) + ";\n" + text(PackageResources.rebuild_sql)
+
+    /// The statement that removes the content of events of a segment: `sql/privacy/anonymise.sql`.
+    ///
+    /// - Parameter which: A condition on events `e`; its parameters are the statement's.
+    package static func anonymise(segment: Int, which: String) -> String {
+        text(PackageResources.anonymise_sql).filled(["segment": "\(segment)", "which": which])
+    }
 
     private static func text(_ bytes: [UInt8]) -> String {
         String(decoding: bytes, as: UTF8.self)

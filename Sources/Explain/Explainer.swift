@@ -106,7 +106,7 @@ package struct Explainer: ~Copyable {
                 connection,
                 where: "(\(MessageRange.sql(messages, "e.unit")) "
                     + "OR \(MessageRange.sql(messages, "e.inbox_unit"))) "
-                    + "AND (e.message_uid = $1 OR e.inbox_message_uid = $1)")
+                    + "AND (e.message_uid IN ($1, '') OR e.inbox_message_uid = $1)")
         }
         guard explanation.events.isEmpty else {
             return note("it is a message; no event was looked for that has it as event_uid")
@@ -140,7 +140,11 @@ package struct Explainer: ~Copyable {
                 segmentState: rows.string(row, first + 6) ?? "gone",
                 transaction: rows.string(row, first + 2) ?? "",
                 place: rows.string(row, first + 3) ?? "")
-            tell(EventRow(rows, row)) { $0.stored = stored }
+            let event = EventRow(rows, row)
+            if event.text(.messageUID) == "" {
+                note("the content of some events was removed, by erase or retention")
+            }
+            tell(event) { $0.stored = stored }
         }
     }
 

@@ -13,6 +13,8 @@ struct LoadBatch: ~Copyable, Sendable {
         /// Lines of the body, and those of them that were refused.
         let received: Int
         let rejected: Int
+        /// When it came, in microseconds since 1970 UTC.
+        let receivedAt: Int64
         /// Its rows in the batch.
         let rows: Range<Int>
         fileprivate let payload: [UInt8]
@@ -57,6 +59,9 @@ struct LoadBatch: ~Copyable, Sendable {
     var received: Int { records.reduce(0) { $0 + $1.received } }
     var rejected: Int { records.reduce(0) { $0 + $1.rejected } }
 
+    /// When the first of the records came, in microseconds since 1970 UTC.
+    var oldestReceivedAt: Int64 { records.reduce(.max) { min($0, $1.receivedAt) } }
+
     /// Adds the rows of a record.
     ///
     /// - Throws: ``BodyRecord/Failure`` when the payload is not a body record; nothing is added then.
@@ -88,7 +93,7 @@ struct LoadBatch: ~Copyable, Sendable {
         records.append(
             Record(
                 mark: record.mark, received: body.received, rejected: body.rejected,
-                rows: first..<events.count, payload: record.payload))
+                receivedAt: body.receivedAt, rows: first..<events.count, payload: record.payload))
     }
 
     /// Adds a dead letter that is to be tried once more: a record of one row.

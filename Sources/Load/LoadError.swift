@@ -15,6 +15,8 @@ package enum LoadError: Error, Equatable, Sendable {
     case everyRowFails(PostgresError)
     /// Somebody else took dead letters away while they were replayed; nothing is changed.
     case deadLettersChanged
+    /// Another erase or retention is under way.
+    case removalIsRunning
     /// The schema is not as this version needs it.
     case schema(String)
     /// The spool could not be read.
@@ -44,6 +46,7 @@ extension LoadError: CustomStringConvertible {
         case .spoolIsLoadedElsewhere(let id): "another daemon loads spool \(id)"
         case .everyRowFails(let error): "every row of the batch is refused: \(error)"
         case .deadLettersChanged: "dead letters were taken away while they were replayed"
+        case .removalIsRunning: "another erase or retention is under way"
         case .schema(let what): what
         case .spool(let error): "\(error)"
         case .unreadable(let mark):
@@ -60,6 +63,7 @@ extension LoadError: CustomStringConvertible {
         case .everyRowFails:
             "Look for a constraint, a trigger or a changed column of table tapline.event."
         case .deadLettersChanged: "Look what is left: \"tapline dlq list\"."
+        case .removalIsRunning: "Wait until it has ended, then run this again."
         case .schema: "Run \"tapline migrate\"."
         case .spool: nil
         case .unreadable: "It was written by another version: start that one to load it."

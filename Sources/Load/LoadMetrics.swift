@@ -57,6 +57,7 @@ extension LoadError {
         case .everyRowFails, .deadLettersChanged: "row"
         case .schema: "configuration"
         case .spool, .unreadable: "spool"
+        case .removalIsRunning: "other"
         }
     }
 

@@ -251,8 +251,9 @@ extension LoadSession {
             let answer = try connection.statement(
                 """
                 SELECT \(UnitEvent.selection), e.segment FROM tapline.event e
-                WHERE e.app = $1 AND e.device_id = $2 AND e.message_uid IS NOT NULL
-                """, [.utf8(app), .utf8(device)], format: .binary)
+                WHERE e.app = $1 AND tapline.unit_device(e.unit) = $2
+                    AND e.message_uid IS NOT NULL
+                """, [.utf8(app), .bytes(marks.array(mark, 2) ?? [])], format: .binary)
             var older = OlderUnits()
             for row in 0..<answer.rows {
                 older.add(

@@ -24,6 +24,8 @@ extension LoadSession {
         let generation: Int64
         /// Whether other daemons load into this database, or have just done so.
         let hasOthers: Bool
+        /// When a device or person was last erased; nil if none ever was.
+        let erasedUntil: Int64?
 
         /// SQL for the size of a segment in blocks.
         static func blocks(of segment: String) -> String {
@@ -70,7 +72,8 @@ extension LoadSession {
                         FROM tapline.batch WHERE batch = \(known.batch)),
                     generation,
                     EXISTS (SELECT FROM tapline.spool WHERE id <> '\(spoolID)'
-                        AND published_at > clock_timestamp() - interval '1 minute')
+                        AND published_at > clock_timestamp() - interval '1 minute'),
+                    (extract(epoch FROM erased_until) * 1000000)::bigint
                 FROM tapline.turn \(lock)
                 """)
             var canReadAhead = true
@@ -87,7 +90,8 @@ extension LoadSession {
                 segment: Int(result.int64(0, 2) ?? 0), segmentRows: Int(result.int64(0, 3) ?? 0),
                 previousStoredAt: result.int64(0, 4) ?? 0, blocks: result.int64(0, 5) ?? 0,
                 isOtherHistory: known.batch > 0 && result.int64(0, 6) != known.storedAt,
-                generation: result.int64(0, 7) ?? 0, hasOthers: seesOthers)
+                generation: result.int64(0, 7) ?? 0, hasOthers: seesOthers,
+                erasedUntil: result.int64(0, 9))
         } catch {
             throw .postgres(error)
         }

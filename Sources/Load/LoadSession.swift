@@ -13,7 +13,8 @@ import Spool
 /// 3. decide each row: exact keys, then filters, then probes of the closed segments;
 /// 4. COPY the new rows; conflicts and dead letters, which are rare;
 /// 5. fold the new rows into their units, and write what that changes in the cells;
-/// 6. counters, checkpoint and turn, and COMMIT.
+/// 6. make anonymous what is of an erased device or person, if any was since the events came;
+/// 7. counters, checkpoint and turn, and COMMIT.
 struct LoadSession: ~Copyable {
     var connection: PostgresConnection
     /// A second connection, to read by while the first waits for the turn; made when it is needed.
@@ -94,6 +95,7 @@ struct LoadSession: ~Copyable {
         }
         let verdicts = stored.decision.verdicts
         try write(&fold, &box.segment, turn)
+        try eraseLoaded(batch, verdicts, turn)
         try commit(batch, verdicts, turn)
         picture.putOpen(box)
         picture.batch = turn.batch

@@ -43,6 +43,8 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "dlq": try runDlq(parsed)
     case "explain": try runExplain(parsed)
     case "bench": try runBench(parsed)
+    case "erase": try runErase(parsed)
+    case "retention": try runRetention(parsed)
     case "demo": runDemo(parsed)
     case "completion": runCompletion(parsed)
     default: try runHelp(parsed)

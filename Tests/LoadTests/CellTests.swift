@@ -108,10 +108,11 @@ import Testing
         return session
     }
 
-    static func batch(_ lines: [String], mark: UInt64) throws -> LoadBatch {
+    static func batch(
+        _ lines: [String], mark: UInt64, receivedAt now: Microseconds = 1_788_400_000_000_000
+    ) throws -> LoadBatch {
         var decoder = EventDecoder()
         let app = Array("shop".utf8)
-        let now: Microseconds = 1_788_400_000_000_000
         var builder = BodyRecord.Builder(app: app, receivedAt: now)
         for line in lines {
             let bytes = Array(line.utf8)

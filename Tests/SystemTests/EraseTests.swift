@@ -1,0 +1,287 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// `tapline erase`: nothing of a device or person is left, whatever is sent again; every count stays.
+    @Suite struct EraseTests {
+        /// What all ids of the device and the person begin with.
+        static let secret = "gone-"
+
+        /// Events of several devices, over several messages; those of `gone-d` also name a person.
+        static func lines(_ range: Range<Int>) -> [String] {
+            range.flatMap { number -> [String] in
+                let device = number % 4 == 0 ? "gone-d" : "d\(number % 4)"
+                let person = number % 4 == 0 ? "gone-p" : "p"
+                let platform = number % 2 == 0 ? "ios" : "android"
+                return ["sent", "received", "clicked"].map { type in
+                    """
+                    {"type":"\(type)","message_uid":"\(device)-m\(number)","device_id":"\(device)",\
+                    "person_id":"\(person)","campaign_id":"c\(number % 3)",\
+                    "event_uid":"\(device)-\(type)-\(number)","platform":"\(platform)",\
+                    "properties":{"who":"\(person)"}}
+                    """
+                }
+            }
+        }
+
+        /// An event of the device whose id is known with another campaign.
+        static let conflict =
+            #"{"type":"sent","message_uid":"gone-d-m0","device_id":"gone-d","#
+            + #""event_uid":"gone-d-sent-0","campaign_id":"other","person_id":"gone-p"}"#
+        /// An event of the device that the database refuses.
+        static let poison =
+            #"{"type":"clicked","message_uid":"gone-d-m0","device_id":"gone-d","#
+            + #""event_uid":"gone-poison","campaign_id":"poison"}"#
+
+        /// A daemon with closed segments and an open one.
+        struct Rig {
+            let cluster: Cluster
+            let daemon: Daemon
+            let app: App
+            let sql: SQL
+
+            init() throws {
+                cluster = try Cluster()
+                daemon = try Daemon(
+                    database: cluster.conninfo(),
+                    settings: ["load.batch_age_ms": "5", "load.segment_rows_max": "100"]
+                ).start()
+                app = try App(daemon)
+                try app.store([App.click("first", device: "d1")])
+                sql = try daemon.sql()
+                try sql.rows(
+                    "ALTER TABLE tapline.event ADD CONSTRAINT poison "
+                        + "CHECK (campaign_id <> 'poison')")
+            }
+
+            /// Sends 241 events in several batches, a conflict and a dead letter.
+            func fill() throws {
+                for start in stride(from: 0, to: 80, by: 20) {
+                    try app.store(EraseTests.lines(start..<start + 20))
+                }
+                let json = try app.store([EraseTests.conflict, EraseTests.poison])
+                guard json["conflicts"] == .int(1), json["dead_lettered"] == .int(1) else {
+                    throw Failure("\(json)", isFinal: true)
+                }
+                let segments = try sql.int("SELECT max(segment) FROM tapline.segment")
+                try #require(segments > 2)
+            }
+
+            /// When about half was stored.
+            func middle() throws -> String {
+                try #require(
+                    try sql.value(
+                        """
+                        SELECT to_char(
+                            stored_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                        FROM tapline.batch ORDER BY batch OFFSET 3 LIMIT 1
+                        """))
+            }
+
+            func erase(_ arguments: [String] = ["--device", "gone-d", "--person", "gone-p"]) throws
+                -> JSON
+            {
+                let outcome = try Tapline.run(
+                    ["erase", "--format", "json"] + arguments + daemon.store)
+                guard outcome.isSuccess else {
+                    // Where one was killed, its session may not have ended yet.
+                    throw Failure(
+                        "erase: \(outcome)", isFinal: !outcome.error.contains("another"))
+                }
+                return try JSON(parsing: outcome.output.utf8)
+            }
+
+            /// How many events are as `condition` says.
+            func count(_ condition: String) throws -> Int {
+                try sql.int("SELECT count(*) FROM tapline.event WHERE \(condition)")
+            }
+
+            /// Rows of any table that hold a text anywhere; tables are named with their number.
+            func rows(with text: String = EraseTests.secret) throws -> [String] {
+                let hex = text.utf8.map { String($0, radix: 16) }.joined()
+                let tables = try sql.rows(
+                    """
+                    SELECT oid::regclass FROM pg_class
+                    WHERE relkind = 'r' AND relnamespace = 'tapline'::regnamespace
+                    """
+                ).compactMap { $0[0] }
+                return try tables.compactMap { table in
+                    let count = try sql.int(
+                        """
+                        SELECT count(*) FROM \(table) t
+                        WHERE t::text LIKE '%\(text)%' OR t::text LIKE '%\(hex)%'
+                        """)
+                    return count == 0 ? nil : "\(table): \(count)"
+                }
+            }
+
+            /// What reports of many kinds say, but for when they were made.
+            func reports(asOf: String) throws -> [JSON] {
+                let kinds = [
+                    [], ["--by", "platform"], ["--by", "campaign,platform"], ["--by", "type"],
+                    ["--by", "hour"], ["--by-activity", "--from", "1d"], ["--as-of", asOf],
+                    ["--journeys", "always"], ["--include-test"],
+                ]
+                return try kinds.map { options in
+                    let outcome = try Tapline.run(
+                        ["report", "--format", "json"] + options + daemon.store)
+                    guard outcome.isSuccess else { throw Failure("report: \(outcome)") }
+                    let json = try JSON(parsing: outcome.output.utf8)
+                    try #require(!json["campaigns"].items.isEmpty)
+                    return .array([json["totals"], json["campaigns"]])
+                }
+            }
+
+            func expectBalanced(removed: Int64) throws {
+                let (exit, books) = try daemon.check()
+                #expect(exit == .code(0) && books["removed"] == .int(removed), "\(books)")
+            }
+        }
+
+        @Test func whatIsErasedIsNowhereAndStaysSoWhateverIsSentAgain() throws {
+            let rig = try Rig()
+            try rig.fill()
+            let asOf = try rig.middle()
+            let before = try rig.reports(asOf: asOf)
+            #expect(!(try rig.rows().isEmpty))
+            let done = try rig.erase()
+            #expect(
+                done["events"] == .int(60) && done["conflicts"] == .int(1)
+                    && done["dead_letters"] == .int(1), "\(done)")
+            #expect(try rig.rows() == [])
+            #expect(try rig.reports(asOf: asOf) == before)
+            try rig.expectBalanced(removed: 2)
+            let nothing = try rig.erase()
+            #expect(nothing["events"] == .int(0), "\(nothing)")
+            let told = try Tapline.run(["explain", "gone-d-m0"] + rig.daemon.store)
+            #expect(told.isSuccess && told.output.contains("was removed, by erase"), "\(told)")
+
+            // All of it once more: in bodies of other sizes, and over a restart.
+            let again = try rig.app.store(Self.lines(0..<40) + [Self.conflict])
+            #expect(again["duplicates"] == .int(120) && again["conflicts"] == .int(1), "\(again)")
+            #expect(try rig.daemon.stop() == .code(0))
+            try rig.daemon.start()
+            let more = try rig.app.store(Self.lines(40..<80))
+            #expect(more["duplicates"] == .int(120), "\(more)")
+            #expect(try rig.rows() == [])
+            #expect(try rig.reports(asOf: asOf) == before)
+            try rig.expectBalanced(removed: 3)
+
+            // What comes now with new ids is new, and of the others nothing is gone.
+            try rig.app.store([App.click("gone-new", device: "gone-d")])
+            #expect(try rig.count("device_id = 'gone-d'") == 1)
+            #expect(try rig.count("person_id = 'p' AND message_uid <> ''") == 180)
+        }
+
+        @Test func ofAPersonOrAnAppOnlyThatIsErased() throws {
+            let rig = try Rig()
+            let other = try App(rig.daemon)
+            let line = App.click("m", #","person_id":"gone-p""#)
+            try rig.app.store([line, App.click("m2", device: "d")])
+            try other.store([line])
+            let here = try rig.erase(["--person", "gone-p", "--app", rig.app.name])
+            #expect(here["events"] == .int(1))
+            #expect(try other.stored("person_id") == [["gone-p"]])
+            #expect(try rig.erase(["--person", "gone-p"])["events"] == .int(1))
+            #expect(try rig.rows() == [])
+            #expect(try rig.count("device_id = 'd'") == 1)
+        }
+
+        @Test func whatWaitsInASpoolIsErasedWhenItIsLoaded() throws {
+            let rig = try Rig()
+            try rig.app.store(Self.lines(0..<20))
+            #expect(try rig.daemon.metric("tapline_database_up") == 1)
+            try rig.cluster.stop(.fast)
+            let bodies = [Self.lines(20..<60), [Self.conflict, Self.poison], Self.lines(60..<80)]
+            for body in bodies {
+                #expect(try rig.app.post(body.joined(separator: "\n")).status == 200)
+            }
+            try rig.daemon.kill()
+            try rig.cluster.start()
+            let sql = try rig.daemon.sql()
+            let outcome = try Tapline.run(
+                ["erase", "--device", "gone-d", "--person", "gone-p"] + rig.daemon.store)
+            #expect(outcome.output.hasPrefix("15 events made anonymous, 0 conflicts"), "\(outcome)")
+            try rig.daemon.start()
+            try rig.app.store([App.click("gone-new", device: "gone-d")])
+            try rig.daemon.waitUntilLoaded()
+            let (exit, books) = try rig.daemon.check()
+            #expect(exit == .code(0) && books["removed"] == .int(2), "\(books)")
+            #expect(
+                try sql.rows("SELECT message_uid FROM tapline.event WHERE device_id LIKE 'gone-%'")
+                    == [["gone-new"]])
+            #expect(try sql.int("SELECT count(*) FROM tapline.event WHERE message_uid = ''") == 60)
+            for table in ["conflict", "dead_letter"] {
+                #expect(try sql.int("SELECT count(*) FROM tapline.\(table)") == 0)
+            }
+        }
+
+        /// `kill -9` while it waits in the middle of each of its steps.
+        @Test(arguments: [
+            "SELECT FROM tapline.turn FOR UPDATE", "LOCK TABLE tapline.event_2 IN SHARE MODE",
+            "LOCK TABLE tapline.conflict IN SHARE MODE", "SELECT FROM tapline.removed FOR UPDATE",
+        ]) func anEraseThatIsKilledIsCompletedByTheNext(lock: String) throws {
+            let rig = try Rig()
+            try rig.fill()
+            let asOf = try rig.middle()
+            let before = try rig.reports(asOf: asOf)
+            let blocker = try rig.daemon.sql()
+            try blocker.rows("BEGIN; \(lock)")
+            let process = try Tapline.start(["erase", "--device", "gone-d"] + rig.daemon.store)
+            try until("it waits for the lock") {
+                try rig.sql.int(
+                    """
+                    SELECT count(*) FROM pg_stat_activity
+                    WHERE application_name = 'tapline erase' AND wait_event_type = 'Lock'
+                    """) == 1 ? true : nil
+            }
+            process.signal(SIGKILL)
+            _ = try process.wait(seconds: 10)
+            try blocker.rows("ROLLBACK")
+            let (exit, books) = try rig.daemon.check()
+            #expect(exit == .code(0), "\(books)")
+            // Its session ends by itself; until then another is refused, and does nothing.
+            try until("an erase is let in", interval: 0.1) { try rig.erase() }
+            #expect(try rig.rows() == [])
+            #expect(try rig.reports(asOf: asOf) == before)
+            try rig.expectBalanced(removed: 2)
+        }
+
+        @Test func erasingUnderLoadHarmsNobody() throws {
+            let rig = try Rig()
+            let oracle = Oracle(rig.daemon, key: rig.app.key, seed: 77)
+            oracle.start(connections: 4)
+            defer { oracle.abandon() }
+            for round in 0..<12 {
+                let device = "gone-\(round)"
+                for number in 0..<3 {
+                    let line = App.click(
+                        "gone-\(round)-\(number)", #","event_uid":"gone-\#(round)-\#(number)""#,
+                        device: device)
+                    #expect(try rig.app.post(line).status == 200)
+                }
+                try oracle.waitForMore(200)
+                _ = try rig.erase(["--device", device])
+            }
+            try oracle.stop()
+            try rig.daemon.waitUntilLoaded()
+            #expect(try rig.rows() == [])
+            try rig.expectBalanced(removed: 0)
+            #expect(try rig.count("message_uid = ''") == 36)
+            try rig.sql.rows("DELETE FROM tapline.event WHERE message_uid IN ('', 'first')")
+            try oracle.verify(rig.sql, app: rig.app.name)
+            #expect(!rig.daemon.log.contains("ERROR"), "\(rig.daemon.log)")
+        }
+
+        @Test func whatIsWrongIsSaid() throws {
+            let long = String(repeating: "x", count: 129)
+            for (arguments, text) in [
+                ([], "--device or --person"), (["--device", ""], "1 to 128 bytes"),
+                (["--person", long], "1 to 128 bytes"),
+            ] {
+                let outcome = try Tapline.run(["erase"] + arguments)
+                #expect(outcome.exit == .code(2) && outcome.error.contains(text), "\(outcome)")
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+-- What is left of events whose content is removed: what identity, dedupe, units, cells and reports are
+-- made of. It is an update, not a delete, so that reports under way and the index go on.
+-- Where a null has a meaning, a text becomes empty: no device, in no message.
+-- Placeholders: `segment`, and `which`, a condition on events `e`.
+UPDATE tapline.event_<segment> e SET
+    message_uid = CASE WHEN e.message_uid IS NOT NULL THEN '' END,
+    device_id = CASE WHEN e.device_id IS NOT NULL THEN '' END,
+    event_uid = NULL, inbox_message_uid = NULL, collapse_key = NULL, person_id = NULL,
+    sdk_version = NULL, occurred_raw = NULL, sent_at = NULL, properties = NULL
+WHERE (e.message_uid <> '' OR e.device_id <> '' OR num_nonnulls(
+        e.event_uid, e.inbox_message_uid, e.collapse_key, e.person_id,
+        e.sdk_version, e.occurred_raw, e.sent_at, e.properties) > 0)
+    AND (<which>)

@@ -23,6 +23,9 @@ _tapline() {
         "dlq show") path="dlq show" ;;
         "dlq replay") path="dlq replay" ;;
         "dlq purge") path="dlq purge" ;;
+        " erase") path="erase" ;;
+        " retention") path="retention" ;;
+        " replay") path="replay" ;;
         " bench") path="bench" ;;
         " demo") path="demo" ;;
         " completion") path="completion" ;;
@@ -116,6 +119,23 @@ _tapline() {
         "dlq purge --data-dir") directories=1 ;;
         "dlq purge --database") ;;
         "dlq purge --config") files=1 ;;
+        "erase --device") ;;
+        "erase --person") ;;
+        "erase --app") ;;
+        "erase --format") words="table json" ;;
+        "erase --data-dir") directories=1 ;;
+        "erase --database") ;;
+        "erase --config") files=1 ;;
+        "retention --keep") ;;
+        "retention --format") words="table json" ;;
+        "retention --data-dir") directories=1 ;;
+        "retention --database") ;;
+        "retention --config") files=1 ;;
+        "replay --from") ;;
+        "replay --format") words="table json" ;;
+        "replay --data-dir") directories=1 ;;
+        "replay --database") ;;
+        "replay --config") files=1 ;;
         "bench --url") ;;
         "bench --key") ;;
         "bench --log") files=1 ;;
@@ -135,7 +155,7 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key report compare send top check explain dlq bench demo completion help --help --version" ;;
+            "") words="serve migrate key report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -153,10 +173,13 @@ _tapline() {
             "dlq show") words="--format --data-dir --database --config --help --version" ;;
             "dlq replay") words="--all --format --data-dir --database --config --help --version" ;;
             "dlq purge") words="--all --older-than --yes --data-dir --database --config --help --version" ;;
+            "erase") words="--device --person --app --format --data-dir --database --config --help --version" ;;
+            "retention") words="--keep --format --data-dir --database --config --help --version" ;;
+            "replay") words="--from --format --data-dir --database --config --help --version" ;;
             "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key report compare send top check explain dlq bench demo completion help --help --version" ;;
+            "help") words="serve migrate key report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
             esac
             ;;
     esac

@@ -114,6 +114,13 @@ package struct VerdictCounts: Equatable, Sendable {
     package var conflict = 0
     package var deadLettered = 0
 
+    static func += (counts: inout VerdictCounts, more: VerdictCounts) {
+        counts.stored += more.stored
+        counts.duplicate += more.duplicate
+        counts.conflict += more.conflict
+        counts.deadLettered += more.deadLettered
+    }
+
     init(_ verdicts: some Sequence<StoredVerdict>) {
         for verdict in verdicts {
             switch verdict {

@@ -33,6 +33,21 @@ extension LoadSession {
     }
 }
 
+extension LoadSession {
+    /// A session whose rows come from elsewhere than a daemon's spool; one at a time.
+    ///
+    /// - Throws: ``LoadError/spoolIsLoadedElsewhere(_:)`` while there is another.
+    static func ofReplay(
+        _ database: @escaping () throws(PostgresError) -> String, _ settings: LoadSettings
+    ) throws(LoadError) -> LoadSession {
+        var session = try LoadSession(
+            database: database, spoolID: .replay, picture: Picture(), settings: settings)
+        _ = try session.claim(nil)
+        try session.readAll()
+        return session
+    }
+}
+
 extension SpoolID {
     /// Where replays are counted: a row of `tapline.spool` that is of no daemon.
     package static let replay = SpoolID(bytes: [UInt8](repeating: 0, count: 16))
@@ -63,10 +78,7 @@ package final class DeadLetterReplay {
     package init(
         database: @escaping () throws(PostgresError) -> String
     ) throws(LoadError) {
-        session = try LoadSession(
-            database: database, spoolID: .replay, picture: Picture(), settings: LoadSettings())
-        _ = try session.claim(nil)
-        try session.readAll()
+        session = try LoadSession.ofReplay(database, LoadSettings())
     }
 
     /// Loads some dead letters.

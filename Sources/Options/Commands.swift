@@ -31,7 +31,7 @@ extension CommandSpec {
         ],
         commands: [
             serve, migrate, key, report, compare, send, top, check, explain, dlq, erase, retention,
-            bench, demo, completion, help,
+            replay, bench, demo, completion, help,
         ])
 
     private static let serve = CommandSpec(

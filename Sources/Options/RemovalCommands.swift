@@ -1,4 +1,4 @@
-/// Commands that remove the content of events.
+/// Commands that remove the content of events, or bring events back.
 extension CommandSpec {
     static let erase = CommandSpec(
         "erase", "remove what is known of devices and persons",
@@ -37,4 +37,21 @@ extension CommandSpec {
             format(["table", "json"]),
         ] + store,
         examples: ["tapline retention --keep 90"])
+
+    static let replay = CommandSpec(
+        "replay", "load what the spool still holds of what was loaded",
+        details: [
+            "For a database that has lost events: what is stored is a duplicate, what is missing "
+                + "is stored. Loaded segments are kept for spool.keep. Each line counts as received "
+                + "once more.",
+            "Beside its daemon or without one. What was not loaded yet, by what the database says, "
+                + "is left to the daemon.",
+        ],
+        options: [
+            .value(
+                "from", "SEGMENT", .number(1...Int.max), "the segment to begin with",
+                default: "the oldest that is kept"),
+            format(["table", "json"]),
+        ] + store,
+        examples: ["tapline replay", "tapline replay --from 42"])
 }

@@ -45,6 +45,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "bench": try runBench(parsed)
     case "erase": try runErase(parsed)
     case "retention": try runRetention(parsed)
+    case "replay": try runReplay(parsed)
     case "demo": runDemo(parsed)
     case "completion": runCompletion(parsed)
     default: try runHelp(parsed)

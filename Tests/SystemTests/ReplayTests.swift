@@ -1,0 +1,230 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// A database that was restored from an older backup, and `tapline replay`.
+    @Suite struct ReplayTests {
+        /// A daemon whose spool has many segments, under load.
+        private struct Rig {
+            let cluster: Cluster
+            let daemon: Daemon
+            let app: App
+            let oracle: Oracle
+            let backup = TemporaryDirectory()
+
+            init(seed: UInt64) throws {
+                cluster = try Cluster()
+                daemon = try Daemon(
+                    database: cluster.conninfo(),
+                    settings: [
+                        "load.batch_age_ms": "5", "load.segment_rows_max": "500",
+                        "spool.segment_bytes_max": "64KiB",
+                    ]
+                ).start()
+                app = try App(daemon)
+                oracle = Oracle(daemon, key: app.key, seed: seed)
+            }
+
+            func dump() throws {
+                try Tapline.tool([
+                    "pg_dump", "-Fc", "-f", backup.path + "/dump", "-d", cluster.conninfo(),
+                ])
+            }
+
+            /// Puts the backup in the place of the database.
+            func restore() throws {
+                let admin = try SQL(cluster.conninfo("postgres"))
+                try admin.rows("CREATE DATABASE restored")
+                try Tapline.tool([
+                    "pg_restore", "--exit-on-error", "-d", cluster.conninfo("restored"),
+                    backup.path + "/dump",
+                ])
+                try admin.rows("DROP DATABASE tapline WITH (FORCE)")
+                try admin.rows("ALTER DATABASE restored RENAME TO tapline")
+            }
+
+            func replay(_ arguments: [String] = []) throws -> JSON {
+                let outcome = try Tapline.run(
+                    ["replay", "--format", "json"] + arguments + daemon.store)
+                guard outcome.isSuccess else {
+                    // Where one was killed, its session may not have ended yet.
+                    throw Failure(
+                        "replay: \(outcome)", isFinal: !outcome.error.contains("another"))
+                }
+                return try JSON(parsing: outcome.output.utf8)
+            }
+
+            func expectBalanced(_ comment: Comment) throws {
+                let (exit, books) = try daemon.check()
+                #expect(
+                    exit == .code(0) && books["balanced"] == .bool(true), "\(comment): \(books)")
+            }
+
+            /// Every acknowledged event is stored once, and counted once.
+            func verify() throws {
+                let sql = try SQL(cluster.conninfo())
+                try oracle.verify(sql, app: app.name)
+                let outcome = try Tapline.run(["report", "--format", "json"] + daemon.store)
+                let report = try JSON(parsing: outcome.output.utf8)
+                let stored = try sql.int("SELECT count(*) FROM tapline.event")
+                #expect(report["totals"]["clicked"] == .int(Int64(stored)), "\(report["totals"])")
+            }
+
+            /// The daemon's own figures balance, too.
+            func expectMetricsBalance() throws {
+                let names = ["stored", "duplicate", "conflict", "rejected", "dead_lettered"]
+                let sum = try names.reduce(0.0) {
+                    try $0 + daemon.metric("tapline_events_\($1)_total")
+                }
+                #expect(
+                    try daemon.metric("tapline_events_received_total")
+                        == sum + daemon.metric("tapline_events_spooled"))
+            }
+        }
+
+        @Test(arguments: [true, false]) func afterARestoreEverythingComesBackOnce(
+            isRunning: Bool
+        ) throws {
+            let rig = try Rig(seed: isRunning ? 11 : 12)
+            rig.oracle.start(connections: 4)
+            defer { rig.oracle.abandon() }
+            try rig.oracle.waitForMore(1_000)
+            try rig.dump()
+            try rig.oracle.waitForMore(1_000)
+            try rig.oracle.stop()
+            try rig.daemon.waitUntilLoaded()
+            try rig.expectBalanced("before")
+            try rig.verify()
+            if !isRunning { #expect(try rig.daemon.stop() == .code(0)) }
+            try rig.restore()
+            if !isRunning {
+                let lost = try SQL(rig.cluster.conninfo()).int("SELECT count(*) FROM tapline.event")
+                #expect(lost < rig.oracle.acknowledged.count, "the backup is older")
+                try rig.expectBalanced("restored")
+                // All that is loaded, by this database, is there; the rest is the daemon's.
+                let replayed = try rig.replay()
+                #expect(
+                    replayed["stored"] == .int(0) && replayed["more_spooled"] == .bool(true),
+                    "\(replayed)")
+                try rig.expectBalanced("replayed without a daemon")
+                try rig.daemon.start()
+            }
+            let count = rig.oracle.acknowledged.count
+            try until("everything is back", seconds: 60, interval: 0.1) {
+                try SQL(rig.cluster.conninfo()).int(
+                    "SELECT count(*) FROM tapline.event WHERE event_uid IS NOT NULL") >= count
+                    ? true : nil
+            }
+            try rig.daemon.waitUntilLoaded()
+            try rig.expectBalanced("loaded again")
+            try rig.expectMetricsBalance()
+            try rig.verify()
+            let replayed = try rig.replay()
+            #expect(replayed["stored"] == .int(0) && replayed["conflict"] == .int(0), "\(replayed)")
+            #expect(replayed["duplicate"].int ?? 0 >= count, "\(replayed)")
+            #expect(
+                replayed["from"] == .int(1) && replayed["more_spooled"] == .bool(false),
+                "\(replayed)")
+            try rig.expectBalanced("replayed")
+            try rig.expectMetricsBalance()
+            try rig.verify()
+            #expect(try rig.daemon.stop() == .code(0))
+            try rig.expectBalanced("stopped")
+            try rig.daemon.start()
+            try rig.app.store([App.click("last", #","event_uid":"last""#)])
+            try rig.expectBalanced("started again")
+            try rig.expectMetricsBalance()
+        }
+
+        @Test func whatIsMissingIsStoredOnceBesideALoadingDaemonAndAReplayThatIsKilled() throws {
+            let rig = try Rig(seed: 13)
+            rig.oracle.start(connections: 4)
+            defer { rig.oracle.abandon() }
+            try rig.oracle.waitForMore(1_500)
+            let sql = try SQL(rig.cluster.conninfo())
+            try until("segments are closed", seconds: 60) {
+                try sql.int("SELECT count(*) FROM tapline.segment WHERE state <> 'open'") >= 2
+                    ? true : nil
+            }
+            // A partition is lost.
+            try rig.daemon.kill()
+            let lost = try sql.int("SELECT count(*) FROM tapline.event_1")
+            try sql.rows("TRUNCATE tapline.event_1")
+            try rig.daemon.start()
+            try rig.oracle.waitForMore(200)
+            let blocker = try SQL(rig.cluster.conninfo())
+            try blocker.rows("BEGIN; LOCK TABLE tapline.batch IN SHARE MODE")
+            let process = try Tapline.start(["replay"] + rig.daemon.store)
+            try until("the replay waits in its transaction: \(process.error)", seconds: 60) {
+                if let exit = process.exit {
+                    throw Failure("the replay ended: \(exit) \(process.error)", isFinal: true)
+                }
+                // It holds the lock of replays, and has or awaits the turn.
+                return try sql.int(
+                    """
+                    SELECT count(*) FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+                    WHERE l.locktype = 'advisory' AND a.wait_event_type = 'Lock' AND l.granted
+                        AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(
+                            '00000000-0000-0000-0000-000000000000', 0)
+                    """) == 1 ? true : nil
+            }
+            process.signal(SIGKILL)
+            _ = try process.wait(seconds: 10)
+            try blocker.rows("ROLLBACK")
+            let replayed = try until("a replay is let in", interval: 0.1) { try rig.replay() }
+            #expect(replayed["stored"] == .int(Int64(lost)), "\(replayed)")
+            try rig.oracle.stop()
+            try rig.daemon.waitUntilLoaded()
+            // What was counted of the lost rows is still there: cells are made anew.
+            try sql.rows("SELECT tapline.rebuild_cells()")
+            try rig.verify()
+            try rig.expectMetricsBalance()
+            #expect(try rig.replay()["stored"] == .int(0))
+            try rig.verify()
+        }
+
+        @Test func fromASegmentOnOnlyThoseAreReplayed() throws {
+            let rig = try Rig(seed: 14)
+            var count = 0
+            for index in 0..<6 {
+                let (text, lines) = SpoolFaultTests.bulk("r\(index)")
+                try rig.app.store(text.split(separator: "\n").map(String.init))
+                count += lines
+            }
+            let all = try rig.replay()
+            #expect(all["duplicate"] == .int(Int64(count)) && all["records"] == .int(6), "\(all)")
+            let last = try #require(all["to"].int)
+            #expect(last >= 3, "several segments")
+            let part = try rig.replay(["--from", "\(last)"])
+            #expect(part["from"] == .int(last) && part["to"] == .int(last), "\(part)")
+            #expect(part["records"].int ?? 0 >= 1 && part["records"].int ?? 9 < 6, "\(part)")
+            try rig.expectBalanced("replayed")
+            // Unknown, and no longer kept.
+            for segment in [last + 1, 999] {
+                let outcome = try Tapline.run(
+                    ["replay", "--from", "\(segment)"] + rig.daemon.store)
+                let text = "segment \(segment) is not kept; kept are 1 to \(last)"
+                #expect(outcome.exit == .code(1) && outcome.error.contains(text), "\(outcome)")
+            }
+            try FileManager.default.removeItem(
+                atPath: rig.daemon.directory + "/spool/000000000001.seg")
+            let outcome = try Tapline.run(["replay", "--from", "1"] + rig.daemon.store)
+            let text = "segment 1 is not kept; kept are 2 to \(last)"
+            #expect(outcome.exit == .code(1) && outcome.error.contains(text), "\(outcome)")
+        }
+
+        @Test func withoutASpoolOrWithoutAnythingLoadedItSaysSo() throws {
+            let cluster = try Cluster()
+            let empty = TemporaryDirectory()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            _ = try App(daemon)
+            let none = try Tapline.run(
+                ["replay", "--data-dir", empty.path, "--database", cluster.conninfo()])
+            #expect(none.exit == .code(1) && none.error.contains("there is no spool in"), "\(none)")
+            let nothing = try Tapline.run(["replay"] + daemon.store)
+            #expect(
+                nothing.exit == .code(1) && nothing.error.contains("nothing of spool"), "\(nothing)"
+            )
+        }
+    }
+}

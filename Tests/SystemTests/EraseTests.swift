@@ -132,6 +132,16 @@ extension SystemTests {
                 }
             }
 
+            func waitUntilBlocked(_ command: String) throws {
+                try until("tapline \(command) waits for a lock") {
+                    try sql.int(
+                        """
+                        SELECT count(*) FROM pg_stat_activity
+                        WHERE application_name = 'tapline \(command)' AND wait_event_type = 'Lock'
+                        """) == 1 ? true : nil
+                }
+            }
+
             func expectBalanced(removed: Int64) throws {
                 let (exit, books) = try daemon.check()
                 #expect(exit == .code(0) && books["removed"] == .int(removed), "\(books)")
@@ -216,6 +226,22 @@ extension SystemTests {
             }
         }
 
+        @Test func whatIsBeingLoadedMeanwhileIsFoundWhenItIsThere() throws {
+            let rig = try Rig()
+            let blocker = try rig.daemon.sql()
+            // The load has stored its rows, and cannot end.
+            try blocker.rows("BEGIN; LOCK TABLE tapline.batch IN SHARE MODE")
+            #expect(try rig.app.post(App.click("gone-m", device: "gone-d")).status == 200)
+            try rig.waitUntilBlocked("load")
+            let process = try Tapline.start(["erase", "--device", "gone-d"] + rig.daemon.store)
+            try rig.waitUntilBlocked("erase")
+            try blocker.rows("ROLLBACK")
+            #expect(try process.wait(seconds: 60) == .code(0))
+            try rig.daemon.waitUntilLoaded()
+            #expect(try rig.count("message_uid = ''") == 1)
+            #expect(try rig.rows() == [])
+        }
+
         /// `kill -9` while it waits in the middle of each of its steps.
         @Test(arguments: [
             "SELECT FROM tapline.turn FOR UPDATE", "LOCK TABLE tapline.event_2 IN SHARE MODE",
@@ -228,13 +254,7 @@ extension SystemTests {
             let blocker = try rig.daemon.sql()
             try blocker.rows("BEGIN; \(lock)")
             let process = try Tapline.start(["erase", "--device", "gone-d"] + rig.daemon.store)
-            try until("it waits for the lock") {
-                try rig.sql.int(
-                    """
-                    SELECT count(*) FROM pg_stat_activity
-                    WHERE application_name = 'tapline erase' AND wait_event_type = 'Lock'
-                    """) == 1 ? true : nil
-            }
+            try rig.waitUntilBlocked("erase")
             process.signal(SIGKILL)
             _ = try process.wait(seconds: 10)
             try blocker.rows("ROLLBACK")

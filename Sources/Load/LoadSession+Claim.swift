@@ -69,6 +69,7 @@ extension LoadSession {
         books.conflict = row.int64(0, 6) ?? 0
         books.rejected = row.int64(0, 7) ?? 0
         books.deadLettered = row.int64(0, 8) ?? 0
+        claimed = books
         ledger?.setLoaded(books, of: spoolID)
         return SpoolMark(row, 0)
     }

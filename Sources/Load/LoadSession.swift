@@ -32,6 +32,8 @@ struct LoadSession: ~Copyable {
     var seesOthers = false
     /// Written into the checkpoint row by this session; another value there fences it out.
     let epoch: SpoolID
+    /// What the database had counted of the spool when it was claimed.
+    var claimed = Books()
     /// Where this session's newest rows are, or an earlier page: its next ones may follow there.
     var lastPage: (segment: Int, block: Int64)?
     /// The statements that are planned on the connection, by name, and on the spare one.

@@ -121,8 +121,10 @@ package final class Loader: Sendable {
     ) throws(LoadError) {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
-        let checkpoint = try session.claim(ledger)
+        let checkpoint = try session.claim(nil)
         let reader = try startReader(from: checkpoint)
+        // Not before: what another history has counted is not of this spool.
+        ledger.setLoaded(session.claimed, of: spool.id)
         // Whatever it has read ahead is read again by the next session, from the checkpoint on.
         defer { endReader(reader) }
         onClaim(checkpoint)

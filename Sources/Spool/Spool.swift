@@ -282,6 +282,12 @@ package final class Spool: Sendable {
         }
     }
 
+    /// Up to where everything was loaded once. Its chain is not kept: it is for comparing only.
+    package var loadedEnd: SpoolMark {
+        let released = index.withLock { $0.released }
+        return SpoolMark(segment: released.segment, offset: UInt64(released.offset), chain: 0)
+    }
+
     // MARK: State
 
     /// The numbers for metrics and `tapline top`.

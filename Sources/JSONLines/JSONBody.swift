@@ -20,9 +20,23 @@ package enum JSONBody {
     package static func split(
         _ bytes: RawSpan, into elements: inout [Range<Int>]
     ) throws(Failure) {
-        elements.removeAll(keepingCapacity: true)
+        try split(bytes, whole(bytes), into: &elements)
+    }
+
+    /// The bytes of a body but for a byte order mark.
+    package static func whole(_ bytes: RawSpan) -> Range<Int> {
         let hasMark = bytes.byteCount >= 3 && bytes.matches("\u{FEFF}", at: 0)
-        var scanner = JSONScanner(hasMark ? 3..<bytes.byteCount : 0..<bytes.byteCount, of: bytes)
+        return (hasMark ? 3 : 0)..<bytes.byteCount
+    }
+
+    /// Lists the elements of the array in the bytes `range`, or the object there as the only one.
+    ///
+    /// As ``split(_:into:)``, whose offsets it has.
+    package static func split(
+        _ bytes: RawSpan, _ range: Range<Int>, into elements: inout [Range<Int>]
+    ) throws(Failure) {
+        elements.removeAll(keepingCapacity: true)
+        var scanner = JSONScanner(range, of: bytes)
         scanner.skipSpace(bytes)
         let first = scanner.peek(bytes)
         guard first == Ascii.leftBracket else {
@@ -47,6 +61,52 @@ package enum JSONBody {
         guard scanner.isAtEnd(bytes) else { throw failure(scanner) }
     }
 
+    /// A member of an object whose value is valid but for the limits.
+    package struct Member: Sendable {
+        /// What is between the quotes of the key.
+        package let key: Range<Int>
+        /// Whether the key has an escape.
+        package let isKeyEscaped: Bool
+        /// The whole value.
+        package let value: Range<Int>
+    }
+
+    /// Lists the members of the object in the bytes `range`, in order, equal keys too.
+    ///
+    /// Values are validated as ``split(_:into:)`` does it: one beyond the limits is listed.
+    ///
+    /// - Throws: ``Failure``, also for what is JSON and no object.
+    package static func members(
+        _ bytes: RawSpan, _ range: Range<Int>
+    ) throws(Failure) -> [Member] {
+        var members: [Member] = []
+        var scanner = JSONScanner(range, of: bytes)
+        scanner.skipSpace(bytes)
+        guard scanner.peek(bytes) == Ascii.leftBrace else { throw .neitherArrayNorObject }
+        scanner.index += 1
+        scanner.skipSpace(bytes)
+        if scanner.peek(bytes) == Ascii.rightBrace {
+            scanner.index += 1
+        } else {
+            while true {
+                guard scanner.expect(Ascii.quote, bytes) else { throw failure(scanner) }
+                let start = scanner.index
+                guard scanner.string(bytes) else { throw failure(scanner) }
+                let key = start..<scanner.index - 1
+                let isEscaped = scanner.hasEscape
+                guard scanner.expect(Ascii.colon, bytes) else { throw failure(scanner) }
+                let value = try value(bytes, &scanner)
+                members.append(Member(key: key, isKeyEscaped: isEscaped, value: value))
+                scanner.skipSpace(bytes)
+                if scanner.peek(bytes) != Ascii.comma { break }
+                scanner.index += 1
+            }
+            guard scanner.expect(Ascii.rightBrace, bytes) else { throw failure(scanner) }
+        }
+        guard scanner.isAtEnd(bytes) else { throw failure(scanner) }
+        return members
+    }
+
     private static func failure(_ scanner: JSONScanner) -> Failure {
         .invalid(scanner.failure ?? .syntax(offset: scanner.index))
     }
@@ -54,6 +114,12 @@ package enum JSONBody {
     private static func element(
         _ bytes: RawSpan, _ scanner: inout JSONScanner, into elements: inout [Range<Int>]
     ) throws(Failure) {
+        elements.append(try value(bytes, &scanner))
+    }
+
+    private static func value(
+        _ bytes: RawSpan, _ scanner: inout JSONScanner
+    ) throws(Failure) -> Range<Int> {
         scanner.skipSpace(bytes)
         let start = scanner.index
         if !scanner.value(bytes, depth: 0) {
@@ -61,7 +127,7 @@ package enum JSONBody {
                 throw failure(scanner)
             }
         }
-        elements.append(start..<scanner.index)
+        return start..<scanner.index
     }
 }
 

@@ -67,6 +67,36 @@ struct JSONBodyTests {
                 "{\"b\":1}", deep, "{\"n\":1e999}", "{}",
             ])
     }
+
+    // MARK: members
+
+    private func members(_ text: String) throws -> [String] {
+        let bytes = Array(text.utf8)
+        return try JSONBody.members(bytes.rawSpan, 0..<bytes.count).map { member in
+            String(decoding: bytes[member.key], as: UTF8.self)
+                + (member.isKeyEscaped ? "!" : "") + "="
+                + String(decoding: bytes[member.value], as: UTF8.self)
+        }
+    }
+
+    @Test func membersAreListedWhateverLimitTheirValuesAreOver() throws {
+        let deep = String(repeating: "[", count: 90) + String(repeating: "]", count: 90)
+        let text = " {\"a\" : 1e999 ,\n\"\\u0062\":\(deep),\"a\":\"x\",\"o\":{}} "
+        #expect(try members(text) == ["a=1e999", "\\u0062!=\(deep)", "a=\"x\"", "o={}"])
+        #expect(try members("{}") == [])
+    }
+
+    @Test func aCutOffObjectHasNoMembers() throws {
+        let text = "{\"a\":{\"b\":[1,\"c\"]},\"d\":null}"
+        #expect(try members(text).count == 2)
+        for count in 0..<text.utf8.count {
+            let cut = String(decoding: text.utf8.prefix(count), as: UTF8.self)
+            #expect(throws: JSONBody.Failure.self, "\(cut)") { try members(cut) }
+        }
+        for text in ["[]", "1", "{} x", "{,}", "{\"a\"}", "{\"a\":1,}", "{a:1}"] {
+            #expect(throws: JSONBody.Failure.self, "\(text)") { try members(text) }
+        }
+    }
 }
 
 struct JSONTextTests {

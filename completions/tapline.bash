@@ -12,6 +12,10 @@ _tapline() {
         "key create") path="key create" ;;
         "key list") path="key list" ;;
         "key revoke") path="key revoke" ;;
+        " app") path="app" ;;
+        "app alias") path="app alias" ;;
+        "app aliases") path="app aliases" ;;
+        "app unalias") path="app unalias" ;;
         " report") path="report" ;;
         " compare") path="compare" ;;
         " send") path="send" ;;
@@ -56,6 +60,17 @@ _tapline() {
         "key revoke --data-dir") directories=1 ;;
         "key revoke --database") ;;
         "key revoke --config") files=1 ;;
+        "app alias --data-dir") directories=1 ;;
+        "app alias --database") ;;
+        "app alias --config") files=1 ;;
+        "app aliases --app") ;;
+        "app aliases --format") words="table json" ;;
+        "app aliases --data-dir") directories=1 ;;
+        "app aliases --database") ;;
+        "app aliases --config") files=1 ;;
+        "app unalias --data-dir") directories=1 ;;
+        "app unalias --database") ;;
+        "app unalias --config") files=1 ;;
         "report --from") ;;
         "report --to") ;;
         "report --tz") ;;
@@ -155,13 +170,17 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "") words="serve migrate key app report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
             "key create") words="--app --role --data-dir --database --config --help --version" ;;
             "key list") words="--app --format --data-dir --database --config --help --version" ;;
             "key revoke") words="--data-dir --database --config --help --version" ;;
+            "app") words="alias aliases unalias --help --version" ;;
+            "app alias") words="--data-dir --database --config --help --version" ;;
+            "app aliases") words="--app --format --data-dir --database --config --help --version" ;;
+            "app unalias") words="--data-dir --database --config --help --version" ;;
             "report") words="--from --to --tz --app --campaign --by --by-activity --journeys --conversion-window --as-of --since --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
             "compare") words="--rate --from --to --tz --app --as-of --include-test --format --output --data-dir --database --config --help --version" ;;
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
@@ -179,7 +198,7 @@ _tapline() {
             "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "help") words="serve migrate key app report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
             esac
             ;;
     esac

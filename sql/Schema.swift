@@ -20,6 +20,7 @@ package enum Schema {
         Migration(version: 6, name: "sums", sql: text(PackageResources._006_sums_sql)),
         Migration(version: 7, name: "removed", sql: text(PackageResources._007_removed_sql)),
         Migration(version: 8, name: "privacy", sql: text(PackageResources._008_privacy_sql)),
+        Migration(version: 9, name: "sources", sql: text(PackageResources._009_sources_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -8,7 +8,8 @@ import Postgres
 /// whose database is away still takes events.
 ///
 /// A thread reads them again every two seconds, which is how a revoked key stops. A key that is not
-/// known is looked up before it is refused; that it is unknown then holds for a second.
+/// known is looked up before it is refused; that it is unknown then holds for a second. The aliases of
+/// apps are read with the keys.
 package final class KeyCache: KeyStore {
     private struct Entry {
         let app: [UInt8]
@@ -23,6 +24,8 @@ package final class KeyCache: KeyStore {
 
     private struct State {
         var entries: [[UInt8]: Entry] = [:]
+        /// Apps by their aliases.
+        var aliases: [String: [UInt8]] = [:]
         /// Hashes of unknown keys, with the time (monotonic) until which that is believed.
         var unknown: [[UInt8]: Microseconds] = [:]
         var questions: [Question] = []
@@ -49,7 +52,11 @@ package final class KeyCache: KeyStore {
         self.database = database
         state = Sync.Monitor(State())
         let entries = Self.read(path)
-        state.withLock { $0.entries = entries }
+        let aliases = Self.readAliases(path + ".aliases")
+        state.withLock { state in
+            state.entries = entries
+            state.aliases = aliases
+        }
     }
 
     /// Starts the thread.
@@ -84,6 +91,10 @@ package final class KeyCache: KeyStore {
             return state.isStopping
         }
         if isStopping { completion(.unavailable) } else { state.broadcast() }
+    }
+
+    package func app(ofAlias alias: String) -> [UInt8]? {
+        state.withLock { $0.aliases[alias] }
     }
 
     private static func verdict(_ entry: Entry) -> KeyVerdict {
@@ -123,8 +134,10 @@ package final class KeyCache: KeyStore {
             // Only who asked before the keys are read may hear that a key is unknown.
             let questions = takeQuestions()
             let rows: [APIKeys.Row]
+            let aliases: [AppAliases.Row]
             do throws(LoadError) {
                 rows = try APIKeys.all(connection)
+                aliases = try AppAliases.all(connection)
             } catch {
                 answer(questions, isCurrent: false)
                 throw error
@@ -136,6 +149,7 @@ package final class KeyCache: KeyStore {
                     app: Array(row.app.utf8), role: role, isRevoked: row.revokedAt != nil)
             }
             store(entries)
+            store(aliases)
             answer(questions, isCurrent: true)
         } while pause()
     }
@@ -148,11 +162,25 @@ package final class KeyCache: KeyStore {
             state.entries = entries
             return isChanged
         }
-        guard isChanged else { return }
+        if isChanged { keep(text, path, "keys") }
+    }
+
+    private func store(_ rows: [AppAliases.Row]) {
+        var aliases: [String: [UInt8]] = [:]
+        for row in rows { aliases[row.alias] = Array(row.app.utf8) }
+        let isChanged = state.withLock { state in
+            let isChanged = state.aliases != aliases
+            state.aliases = aliases
+            return isChanged
+        }
+        if isChanged { keep(Self.text(of: aliases), path + ".aliases", "aliases") }
+    }
+
+    private func keep(_ text: String, _ path: String, _ what: String) {
         do throws(SystemError) {
             try File.replace(path, with: Array(text.utf8).span, permissions: 0o600)
         } catch {
-            Log.warn("could not keep the keys for a start without the database: \(error)")
+            Log.warn("could not keep the \(what) for a start without the database: \(error)")
         }
     }
 
@@ -177,7 +205,26 @@ package final class KeyCache: KeyStore {
         for (question, verdict) in zip(questions, verdicts) { question.completion(verdict) }
     }
 
-    // MARK: The file: a line a key, `HASH ROLE good|revoked APP`, sorted.
+    // MARK: The file of aliases: a line each, `HEX-OF-ALIAS APP`, sorted.
+
+    private static func text(of aliases: [String: [UInt8]]) -> String {
+        aliases.map { alias, app in
+            Hex.encode(Array(alias.utf8)) + " " + String(decoding: app, as: UTF8.self) + "\n"
+        }.sorted().joined()
+    }
+
+    private static func readAliases(_ path: String) -> [String: [UInt8]] {
+        guard let bytes = try? File.contents(of: path) else { return [:] }
+        var aliases: [String: [UInt8]] = [:]
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, let alias = Hex.decode(String(parts[0])) else { continue }
+            aliases[String(decoding: alias, as: UTF8.self)] = Array(parts[1].utf8)
+        }
+        return aliases
+    }
+
+    // MARK: The file of keys: a line a key, `HASH ROLE good|revoked APP`, sorted.
 
     private static func text(of entries: [[UInt8]: Entry]) -> String {
         entries.map { hash, entry in

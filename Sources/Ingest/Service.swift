@@ -28,7 +28,7 @@ package struct ServiceRoute: Sendable {
     }
 }
 
-/// Serves `POST /v1/events`, `GET /healthz`, `/readyz` and `/metrics`.
+/// Serves `POST /v1/events`, the sources' own paths, `GET /healthz`, `/readyz` and `/metrics`.
 ///
 /// A request is judged in this order, all of it before the body is read: path 404, method 405,
 /// media type and encoding 415, key 401 and 403, announced length 413. A 200 is sent only after the
@@ -41,6 +41,8 @@ package final class IngestService: HTTPHandler {
     let parser: BodyParser
     let buffers = BodyBuffers()
     let rates: ServiceRates
+    /// Of requests without a key, by the alias that lets them in.
+    let aliasRates: ServiceRates
     /// What the service counts.
     package let metrics: ServiceMetrics
     private let registry: Registry
@@ -84,6 +86,7 @@ package final class IngestService: HTTPHandler {
             requestsPerSecondMax: settings.keyRequestsPerSecondMax,
             eventsPerSecondMax: settings.keyEventsPerSecondMax,
             burstMilliseconds: settings.keyBurstMilliseconds)
+        aliasRates = ServiceRates(requestsPerSecondMax: settings.aliasRequestsPerSecondMax)
         metrics = ServiceMetrics(registry)
     }
 
@@ -117,6 +120,9 @@ package final class IngestService: HTTPHandler {
                         status: 200, headers: [("Content-Type", Registry.contentType)],
                         body: registry.render()))
             case let path:
+                if let call = Dialects.call(DialectHead(exchange, settings)) {
+                    return serve(call, exchange)
+                }
                 guard let route = routes(path) else { throw .notFound(path) }
                 try serve(route, exchange)
             }
@@ -126,7 +132,7 @@ package final class IngestService: HTTPHandler {
     }
 
     package func response(to failure: HTTPFailure) -> Response {
-        let refusal = refusal(failure)
+        let refusal = Self.refusal(failure, settings)
         metrics.count(refusal.response)
         return refusal.response
     }
@@ -135,7 +141,7 @@ package final class IngestService: HTTPHandler {
 
     private func events(_ exchange: Exchange) throws(ServiceRefusal) {
         try check(exchange, ["POST"])
-        if draining.load(ordering: .relaxed) { throw .draining }
+        try checkIsTaking()
         let head = try EventsHead(exchange)
         try withKey(exchange, roles: [.ingest]) { service, app, key throws(ServiceRefusal) in
             let body = try ServiceBody(service, exchange, app: app, key: key, head: head)
@@ -157,7 +163,12 @@ package final class IngestService: HTTPHandler {
         }
     }
 
-    private func check(_ exchange: Exchange, _ methods: [String]) throws(ServiceRefusal) {
+    /// Refuses what would be spooled once the daemon is stopping.
+    func checkIsTaking() throws(ServiceRefusal) {
+        if draining.load(ordering: .relaxed) { throw .draining }
+    }
+
+    func check(_ exchange: Exchange, _ methods: [String]) throws(ServiceRefusal) {
         guard methods.contains(exchange.method) else {
             throw .methodNotAllowed(exchange.method, methods)
         }
@@ -176,8 +187,10 @@ package final class IngestService: HTTPHandler {
     // MARK: Keys
 
     /// Goes on with the app of the request's key and the key, at once or after a look-up.
-    private func withKey(
-        _ exchange: Exchange, roles: [KeyRole],
+    ///
+    /// - Parameter call: Of a source, to refuse in its words.
+    func withKey(
+        _ exchange: Exchange, roles: [KeyRole], for call: (any DialectCall)? = nil,
         _ proceed:
             @escaping @Sendable (IngestService, _ app: [UInt8], _ key: [UInt8])
             throws(ServiceRefusal) -> Void
@@ -193,7 +206,7 @@ package final class IngestService: HTTPHandler {
             do throws(ServiceRefusal) {
                 try proceed(self, try app(verdict, roles: roles, of: key), key)
             } catch {
-                answer(exchange, error.response)
+                refuse(exchange, error, call)
             }
         }
     }
@@ -241,61 +254,5 @@ package final class IngestService: HTTPHandler {
     /// Notes that the spool works.
     func spoolWorks() {
         trouble.withLock { if $0 != nil { $0 = nil } }
-    }
-
-    private static func refusal(_ error: SpoolError) -> ServiceRefusal {
-        switch error {
-        case .full(let bytes, let limit):
-            ServiceRefusal(
-                503, "spool_full", "\(error)", details: [("actual", bytes), ("limit", limit)],
-                retryAfter: ServiceRefusal.jittered(10))
-        case .noSpace:
-            ServiceRefusal(
-                507, "disk_full", "could not append to spool: no space left on device",
-                retryAfter: ServiceRefusal.jittered(10))
-        case .closing: .draining
-        case .tooLarge(let bytes, let limit):
-            ServiceRefusal(
-                413, "body_too_large", "\(error)", details: [("actual", bytes), ("limit", limit)])
-        case .failed, .locked, .notThisSpool, .unsupportedVersion:
-            // The cause is in the log; paths of this machine are nobody's business.
-            ServiceRefusal(
-                503, "spool_failed", "could not append to spool",
-                retryAfter: ServiceRefusal.jittered(2))
-        }
-    }
-
-    private func refusal(_ failure: HTTPFailure) -> ServiceRefusal {
-        switch failure {
-        case .malformed(let reason):
-            ServiceRefusal(400, "malformed_request", "request is malformed: \(reason)")
-        case .headTooSlow(let limit):
-            closing(
-                408, "head_too_slow", "headers were not complete in \(limit) ms",
-                [("limit_milliseconds", limit)])
-        case .bodyTooSlow(let limit):
-            closing(
-                408, "body_too_slow", "body came too slowly, or not in \(limit) ms",
-                [("limit_milliseconds", limit)])
-        case .bodyTooLarge(let bytes, _): .bodyTooLarge(settings, bytes: bytes)
-        case .headersTooLarge(let bytes, let limit):
-            ServiceRefusal(
-                431, "headers_too_large", "headers are \(bytes) bytes, limit is \(limit)",
-                details: [("actual", bytes), ("limit", limit)])
-        case .unanswered: ServiceRefusal(500, "internal", "the request was not answered")
-        case .tooManyConnections(let limit):
-            ServiceRefusal(
-                503, "too_many_connections", "too many connections, limit is \(limit)",
-                details: [("limit", limit)], retryAfter: ServiceRefusal.jittered(2))
-        case .stopping: .draining
-        }
-    }
-
-    private func closing(
-        _ status: Int, _ code: String, _ message: String, _ details: [(name: String, value: Int)]
-    ) -> ServiceRefusal {
-        var refusal = ServiceRefusal(status, code, message, details: details)
-        refusal.closesConnection = true
-        return refusal
     }
 }

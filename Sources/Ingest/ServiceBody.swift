@@ -13,30 +13,42 @@ import Spool
 final class ServiceBody: BodySink, @unchecked Sendable {
     private let service: IngestService
     private let exchange: Exchange
-    private let app: [UInt8]
+    /// Nil when the body is to name it.
+    private let app: [UInt8]?
     private let key: [UInt8]
     private let head: EventsHead
+    private let call: (any DialectCall)?
+    private let bytesMax: Int
     // Used by one server thread only.
     private var inflater: InflateStream?
     private var bytes: [UInt8] = []
     private var held = 0
     private var isRefused = false
+    private var complaint: String?
 
+    /// - Parameters:
+    ///   - app: Nil for a request without a key, whose body names an app by its alias.
+    ///   - call: What a source asks for; nil for our own NDJSON and JSON.
     /// - Throws: ``ServiceRefusal`` when there is no memory to inflate with.
     init(
-        _ service: IngestService, _ exchange: Exchange, app: [UInt8], key: [UInt8],
-        head: EventsHead
+        _ service: IngestService, _ exchange: Exchange, app: [UInt8]?, key: [UInt8],
+        head: EventsHead, call: (any DialectCall)? = nil
     ) throws(ServiceRefusal) {
         self.service = service
         self.exchange = exchange
         self.app = app
         self.key = key
         self.head = head
+        self.call = call
+        let settings = service.settings
+        // Whoever has no key is let in for calls of a line or two.
+        bytesMax =
+            app == nil ? min(settings.lineBytesMax, settings.bodyBytesMax) : settings.bodyBytesMax
         guard head.isGzip else { return }
         do throws(GzipError) {
-            inflater = try InflateStream(limit: service.settings.bodyBytesMax)
+            inflater = try InflateStream(limit: bytesMax)
         } catch {
-            throw Self.refusal(error, service.settings)
+            throw refusal(error)
         }
     }
 
@@ -56,12 +68,13 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             do throws(GzipError) {
                 try inflater?.push(piece, into: &bytes)
             } catch {
-                throw Self.refusal(error, settings)
+                throw refusal(error)
             }
         } else {
             unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
-            guard bytes.count <= settings.bodyBytesMax else {
-                throw .bodyTooLarge(settings, bytes: nil)
+            guard bytes.count <= bytesMax else {
+                throw app == nil
+                    ? .tooLargeWithoutKey(limit: bytesMax) : .bodyTooLarge(settings, bytes: nil)
             }
             // Text never begins with these, so the first look at them is enough.
             if held < 2, Gzip.isGzip(bytes.span) { throw .gzipWithoutHeader }
@@ -91,16 +104,30 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             do throws(GzipError) {
                 try inflater?.finish()
             } catch {
-                throw Self.refusal(error, service.settings)
+                throw refusal(error)
             }
             inflater = nil
         }
         var body: [UInt8] = []
         swap(&body, &bytes)
+        guard let call else {
+            let parsed = try decode(body, head.format, app ?? [])
+            service.buffers.give(consume body)
+            return parsed
+        }
+        var lines = DialectLines(countMax: service.settings.linesMax)
+        try call.read(SourceJSON(body), into: &lines)
+        if lines.isOver { throw .tooManyLines(service.settings, lines: nil) }
+        complaint = lines.complaint
+        let app = try service.app(app, vendorApp: lines.vendorApp)
+        return try decode(lines.bytes, .elements(lines.ranges), app)
+    }
+
+    private func decode(
+        _ bytes: [UInt8], _ format: BodyFormat, _ app: [UInt8]
+    ) throws(ServiceRefusal) -> ParsedBody {
         let parsed = try service.parser.parse(
-            body, format: head.format, app: app, receivedAt: exchange.receivedAt,
-            sentAt: head.sentAt)
-        service.buffers.give(consume body)
+            bytes, format: format, app: app, receivedAt: exchange.receivedAt, sentAt: head.sentAt)
         service.rates.charge(key, events: parsed.received)
         return parsed
     }
@@ -159,13 +186,15 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         service.metrics.acknowledgeSeconds.observe(Double(max(0, elapsed)) / 1_000_000)
         release()
         service.answer(
-            exchange, ServiceAnswer.response(to: body, stored: stored, isStrict: head.isStrict))
+            exchange,
+            call?.answer(DialectOutcome(body: body, complaint: complaint))
+                ?? ServiceAnswer.response(to: body, stored: stored, isStrict: head.isStrict))
     }
 
     private func refuse(_ refusal: ServiceRefusal) {
         isRefused = true
         release()
-        service.answer(exchange, refusal.response)
+        service.refuse(exchange, refusal, call)
     }
 
     /// Gives back what the body holds. Comes once from whichever thread ends the body.
@@ -176,9 +205,11 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         inflater = nil
     }
 
-    private static func refusal(_ error: GzipError, _ settings: ServiceSettings) -> ServiceRefusal {
+    private func refusal(_ error: GzipError) -> ServiceRefusal {
         switch error {
-        case .tooLarge: .inflatedTooLarge(settings)
+        case .tooLarge:
+            app == nil
+                ? .tooLargeWithoutKey(limit: bytesMax) : .inflatedTooLarge(service.settings)
         case .outOfMemory:
             ServiceRefusal(
                 503, "out_of_memory", "\(error)", retryAfter: ServiceRefusal.jittered(2))

@@ -28,6 +28,8 @@ struct ParsedBody: Sendable {
 enum BodyFormat: Sendable {
     case lines
     case json
+    /// At these places, which a dialect wrote.
+    case elements([Range<Int>])
 }
 
 /// Decodes whole bodies. Safe from any thread; a decoder is kept for each that is at work.
@@ -54,6 +56,7 @@ final class BodyParser: Sendable {
         switch format {
         case .lines: try lines(bytes.rawSpan, &decoder.events, &work)
         case .json: try elements(bytes.rawSpan, &decoder.events, &work)
+        case .elements(let ranges): decode(ranges, of: bytes.rawSpan, &decoder.events, &work)
         }
         work.body.sanitized = decoder.events.sanitized - sanitizedBefore
         if work.body.received > 0 { work.body.record = work.builder.finish() }
@@ -84,6 +87,13 @@ final class BodyParser: Sendable {
         guard ranges.count <= settings.linesMax else {
             throw .tooManyLines(settings, lines: ranges.count)
         }
+        decode(ranges, of: bytes, &decoder, &work)
+    }
+
+    private func decode(
+        _ ranges: [Range<Int>], of bytes: RawSpan, _ decoder: inout EventDecoder,
+        _ work: inout Work
+    ) {
         for (index, range) in ranges.enumerated() {
             work.decode(bytes.extracting(range), number: index + 1, &decoder)
         }

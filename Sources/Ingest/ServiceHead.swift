@@ -15,10 +15,11 @@ struct EventsHead: Sendable {
 
     /// Reads the head but for the key.
     ///
+    /// - Parameter isDialect: Whether it is of a source, whose path says what the body is.
     /// - Throws: ``ServiceRefusal``.
-    init(_ exchange: Exchange) throws(ServiceRefusal) {
+    init(_ exchange: Exchange, isDialect: Bool = false) throws(ServiceRefusal) {
         let headers = exchange.headers
-        format = try Self.format(headers)
+        if !isDialect { format = try Self.format(headers) }
         isGzip = try Self.isGzip(headers)
         if let value = headers.first("X-Sent-At") {
             sentAt = EventTime.parse(Array(value).rawSpan)

@@ -30,6 +30,13 @@ package protocol KeyStore: AnyObject, Sendable {
     ///
     /// - Parameter completion: Runs once, on any thread, never with ``KeyVerdict/ask``.
     func ask(_ key: [UInt8], _ completion: @escaping @Sendable (KeyVerdict) -> Void)
+
+    /// The app that a vendor's id of an app stands for; nil when it is no alias. Must not block.
+    func app(ofAlias alias: String) -> [UInt8]?
+}
+
+extension KeyStore {
+    package func app(ofAlias alias: String) -> [UInt8]? { nil }
 }
 
 /// Reads the key out of a request.
@@ -37,29 +44,44 @@ package enum ServiceKeys {
     /// More than any key that was ever made.
     static let keyBytesMax = 512
 
-    /// The key of the header `Authorization`: `Bearer KEY`, or Basic with the key as user.
+    /// The schemes of `Authorization` that are followed by a key; the later ones are of sources.
+    private static let schemes: [StaticString] = ["Bearer", "Token", "MobileAppToken"]
+
+    /// The key of the header `Authorization`: `Bearer KEY`, or Basic with the key as user; of sources
+    /// also `Token KEY`, `MobileAppToken KEY`, and the header `X_KEY` in its place.
     ///
     /// - Returns: Nil when there is none that could be read.
     package static func key(in headers: HeaderFields) -> [UInt8]? {
+        let key = authorization(headers) ?? sourceKey(headers)
+        guard let key, !key.isEmpty, key.count <= keyBytesMax else { return nil }
+        return key
+    }
+
+    /// Whether a key is there, good or bad.
+    static func hasKey(_ headers: HeaderFields) -> Bool {
+        headers.count(of: "Authorization") > 0 || headers.count(of: "X_KEY") > 0
+    }
+
+    private static func sourceKey(_ headers: HeaderFields) -> [UInt8]? {
+        guard headers.count(of: "Authorization") == 0, headers.count(of: "X_KEY") == 1 else {
+            return nil
+        }
+        return headers.first("X_KEY").map { Array($0) }
+    }
+
+    private static func authorization(_ headers: HeaderFields) -> [UInt8]? {
         guard headers.count(of: "Authorization") == 1, let value = headers.first("Authorization"),
             let space = value.firstIndex(of: 0x20)
         else { return nil }
         let scheme = value[..<space]
         let rest = value[space...].drop { $0 == 0x20 }
-        var key: [UInt8]
-        if equalsIgnoringCase(scheme, "Bearer") {
-            key = Array(rest)
-        } else if equalsIgnoringCase(scheme, "Basic") {
-            guard let pair = decodeBase64(rest), let colon = pair.firstIndex(of: 0x3A) else {
-                return nil
-            }
-            key = Array(pair[..<colon])
-            // Some clients can only set a password.
-            if key.isEmpty { key = Array(pair[pair.index(after: colon)...]) }
-        } else {
-            return nil
-        }
-        return key.isEmpty || key.count > keyBytesMax ? nil : key
+        if schemes.contains(where: { equalsIgnoringCase(scheme, $0) }) { return Array(rest) }
+        guard equalsIgnoringCase(scheme, "Basic"), let pair = decodeBase64(rest),
+            let colon = pair.firstIndex(of: 0x3A)
+        else { return nil }
+        let user = Array(pair[..<colon])
+        // Some clients can only set a password.
+        return user.isEmpty ? Array(pair[pair.index(after: colon)...]) : user
     }
 
     /// Base64 of RFC 4648 §4, with or without its padding.

@@ -5,7 +5,8 @@ import Platform
 /// What the service counts.
 package final class ServiceMetrics: Sendable {
     private static let statuses = [
-        200, 304, 400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 503, 507,
+        200, 304, 400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 501, 503,
+        507,
     ]
     private let responses: [Int: Counter]
     private let otherResponses: Counter

@@ -89,11 +89,13 @@ extension ServiceRefusal {
             415, "unsupported_content_encoding",
             "Content-Encoding is \(shown(value)), not gzip, x-gzip or identity")
     }
-    static func tooManyRequests(_ refusal: ServiceRates.Refusal) -> ServiceRefusal {
+    static func tooManyRequests(
+        _ refusal: ServiceRates.Refusal, of whose: String = "this key"
+    ) -> ServiceRefusal {
         let seconds = Int((refusal.waitMicroseconds + 999_999) / 1_000_000)
         return ServiceRefusal(
             429, "too_many_requests",
-            "\(refusal.limit.rawValue) of this key are over the limit of \(refusal.perSecondMax)/s",
+            "\(refusal.limit.rawValue) of \(whose) are over the limit of \(refusal.perSecondMax)/s",
             details: [("limit", refusal.perSecondMax)], retryAfter: jittered(max(1, seconds)))
     }
 
@@ -114,6 +116,32 @@ extension ServiceRefusal {
             403, "wrong_key",
             "the key is for \(role.rawValue), this needs one for "
                 + needed.map(\.rawValue).joined(separator: " or "))
+    }
+    static func unknownVendorApp(_ id: String) -> ServiceRefusal {
+        ServiceRefusal(
+            404, "unknown_app",
+            "the app id \(shown(id.utf8)) is neither the key's app nor an alias of it: make it one "
+                + "with \"tapline app alias\"")
+    }
+    static func wrongVendorApp(_ id: String) -> ServiceRefusal {
+        ServiceRefusal(
+            403, "wrong_app", "the app id \(shown(id.utf8)) is another app's than the key")
+    }
+    static var noKeyAndNoApp: ServiceRefusal {
+        var refusal = missingKey
+        refusal.message = "no key, and no app id in the body that would do instead"
+        return refusal
+    }
+    static func unknownAlias(_ id: String) -> ServiceRefusal {
+        ServiceRefusal(
+            403, "unknown_app",
+            "no key, and the app id \(shown(id.utf8)) is no alias: make it one with "
+                + "\"tapline app alias\"")
+    }
+    static func tooLargeWithoutKey(limit: Int) -> ServiceRefusal {
+        ServiceRefusal(
+            413, "body_too_large", "body is more than \(limit) bytes, the limit without a key",
+            details: [("limit", limit)])
     }
     static var keysUnavailable: ServiceRefusal {
         ServiceRefusal(

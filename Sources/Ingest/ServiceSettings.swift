@@ -14,6 +14,10 @@ package struct ServiceSettings: Sendable {
     package var keyEventsPerSecondMax = 0
     /// The time whose share of both a key may save up.
     package var keyBurstMilliseconds = 1_000
+    /// Requests a second of one vendor's app id that come without a key, then 429; 0 for no limit.
+    package var aliasRequestsPerSecondMax = 1_000
+    /// Where the notification statuses of SAP Mobile Services are taken.
+    package var sapStatusPath = "/sap/notification-status"
     /// Rejected lines that an answer lists.
     package var errorsMax = 100
     /// How long an answer waits for the database under `?ack=stored`.

@@ -18,7 +18,7 @@ extension CommandSpec {
             parts.append(option.required ? text : "[\(text)]\(option.repeats ? "..." : "")")
         }
         if let operand {
-            let many = operand.count.upperBound > 1 ? "..." : ""
+            let many = operand.count.upperBound > max(1, operand.count.lowerBound) ? "..." : ""
             parts.append(
                 operand.count.lowerBound > 0 ? operand.name + many : "[\(operand.name)\(many)]")
         }

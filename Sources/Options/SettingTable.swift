@@ -4,6 +4,7 @@ package enum SettingSlot: Sendable {
     case database
     case directory
     case logLevel
+    case path(WritableKeyPath<ServeSettings, String> & Sendable)
     case quantity(
         WritableKeyPath<ServeSettings, Int> & Sendable, QuantityUnit, ClosedRange<Int>)
 }
@@ -44,6 +45,11 @@ package struct SettingSpec: Sendable {
                 return listed(LogLevel.allCases.map(\.rawValue))
             }
             settings.logLevel = level
+        case .path(let path):
+            guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+                !text.contains(where: { "?#%".contains($0) })
+            else { return "a path of a URL, for example /sap/notification-status" }
+            settings[keyPath: path] = text
         case .quantity(let path, let unit, let range):
             switch parseQuantity(text, unit) {
             case .failure(let mismatch): return mismatch.expected
@@ -65,6 +71,7 @@ package struct SettingSpec: Sendable {
         case .database: settings.database.map(withoutPassword)
         case .directory: settings.dataDirectory
         case .logLevel: settings.logLevel.rawValue
+        case .path(let path): settings[keyPath: path]
         case .quantity(let path, let unit, _): formatQuantity(settings[keyPath: path], unit)
         }
     }
@@ -139,6 +146,12 @@ package struct SettingSpec: Sendable {
         duration(
             "http.key_burst", \.http.keyBurstMilliseconds, 1...day,
             "time whose share of requests and events a key may save up"),
+        count(
+            "http.alias_requests_per_second_max", \.http.aliasRequestsPerSecondMax, 0...1_000_000,
+            "requests a second of one vendor's app id without a key, then 429; 0 for no limit"),
+        SettingSpec(
+            key: "http.sap_status_path", flag: nil, slot: .path(\.http.sapStatusPath),
+            help: "where notification statuses of SAP Mobile Services are taken"),
         duration(
             "http.drain_timeout", \.http.drainTimeoutMilliseconds, 0...day,
             "time SIGTERM gives to requests in flight"),

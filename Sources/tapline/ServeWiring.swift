@@ -49,6 +49,8 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.service.keyRequestsPerSecondMax = settings.http.keyRequestsPerSecondMax
     daemon.service.keyEventsPerSecondMax = settings.http.keyEventsPerSecondMax
     daemon.service.keyBurstMilliseconds = settings.http.keyBurstMilliseconds
+    daemon.service.aliasRequestsPerSecondMax = settings.http.aliasRequestsPerSecondMax
+    daemon.service.sapStatusPath = settings.http.sapStatusPath
     daemon.service.inFlightBytesMax = settings.http.inFlightBytesMax
     daemon.drainSeconds = (settings.http.drainTimeoutMilliseconds + 999) / 1000
     daemon.spool.segmentBytesMax = settings.spool.segmentBytesMax

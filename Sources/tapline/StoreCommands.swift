@@ -61,7 +61,14 @@ func key(_ request: KeyRequest, _ store: StoreOptions) -> Int32 {
 private func keyListTable(_ keys: [APIKeys.Row]) -> String {
     var rows = [["ID", "APP", "ROLE", "CREATED", "REVOKED"]]
     rows += keys.map { ["\($0.id)", $0.app, $0.role.rawValue, $0.createdAt, $0.revokedAt ?? "-"] }
-    let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return textTable(rows)
+}
+
+/// Rows under each other, in columns.
+func textTable(_ rows: [[String]]) -> String {
+    let widths = (0..<(rows.first?.count ?? 0)).map { column in
+        rows.map { $0[column].count }.max() ?? 0
+    }
     return rows.map { row in
         let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
         return cells.joined(separator: "  ").trimmedEnd + "\n"

@@ -35,6 +35,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "serve": try runServe(parsed)
     case "migrate": try runMigrate(parsed)
     case "key": try runKey(parsed)
+    case "app": try runApp(parsed)
     case "report": try runReport(parsed)
     case "compare": try runCompare(parsed)
     case "send": runSend(parsed)

@@ -1,0 +1,103 @@
+import HTTPServer
+import Platform
+
+/// The calls of Mapp Engage SDKs: `POST /api/push/event`, `POST /api/v5/device/inapp/tracking`, and
+/// `PUT /api/v3/device`, which is answered and not kept.
+///
+/// The key is in the header `X_KEY`. Each answer says whether the SDK should send the call again.
+struct MappCall: DialectCall {
+    private enum Kind { case push, inApp, device }
+    private let kind: Kind
+
+    var methods: [String] { kind == .device ? ["PUT"] : ["POST"] }
+
+    init?(_ head: DialectHead) {
+        switch head.path {
+        case "/api/push/event": kind = .push
+        case "/api/v5/device/inapp/tracking": kind = .inApp
+        case "/api/v3/device": kind = .device
+        default: return nil
+        }
+    }
+
+    func read(_ body: SourceJSON, into lines: inout DialectLines) throws(ServiceRefusal) {
+        if kind == .device { return }
+        guard let elements = body.elements else { return lines.add(raw: body) }
+        for range in elements {
+            let value = SourceJSON(body.bytes, range)
+            guard let event = value.object else {
+                lines.add(raw: value)
+                continue
+            }
+            if kind == .push { push(event, &lines) } else { inApp(event, &lines) }
+        }
+    }
+
+    /// Neither time nor id: one row for each state of a message.
+    private func push(_ event: SourceObject, _ lines: inout DialectLines) {
+        let number = event["event_type"]
+        let type: String
+        var button: SourceJSON?
+        switch number?.integer {
+        case 0: type = "clicked"
+        case 1: type = "dismissed"
+        case let number? where (2...4).contains(number):
+            type = "action"
+            button = .text("\(number - 1)")
+        default:
+            let shown = number?.shown ?? "missing"
+            return lines.reject("event_type is \(shown), not 0 to 4")
+        }
+        lines.add([
+            "type": .text(type),
+            "message_uid": event["message_id"],
+            "device_id": event["user_id"],
+            "action_id": button,
+            "campaign_id": event["sendout_id"],
+            "provider": .text("mapp"),
+            "properties": event.rest(
+                without: ["event_type", "message_id", "user_id", "sendout_id"]),
+        ])
+    }
+
+    /// A message shown inside of the app is no push: its events are tracking events, named apart.
+    private func inApp(_ event: SourceObject, _ lines: inout DialectLines) {
+        guard let word = event.first("event_type", "event", "type")?.text else {
+            return lines.reject("event_type is missing")
+        }
+        lines.add([
+            "type": .text("inapp_" + word),
+            "event_uid": event["uuid"],
+            "occurred_at": event["timestamp"],
+            "message_uid": event["message_id"],
+            "device_id": event["user_id"],
+            "campaign_id": event["sendout_id"],
+            "provider": .text("mapp"),
+            "properties": event.rest(
+                without: ["uuid", "timestamp", "message_id", "user_id", "sendout_id"]),
+        ])
+    }
+
+    func answer(_ outcome: DialectOutcome) -> Response {
+        .json(status: 200, Self.metadata(outcome.message, shouldRetry: false))
+    }
+
+    func answer(refused refusal: ServiceRefusal) -> Response {
+        var response = refusal.response
+        response.body = Array(
+            Self.metadata(
+                refusal.message, shouldRetry: refusal.retryAfter != nil,
+                retryAfter: refusal.retryAfter
+            ).utf8)
+        return response
+    }
+
+    private static func metadata(
+        _ message: String?, shouldRetry: Bool, retryAfter: Int? = nil
+    ) -> String {
+        let text = message.map { JSONString.quoted($0) } ?? "null"
+        let wait = retryAfter.map { ",\"retry_after\":\($0)" } ?? ""
+        return "{\"metadata\":{\"error\":\(message != nil),\"errorMessage\":\(text),"
+            + "\"shouldRetry\":\(shouldRetry)}\(wait)}"
+    }
+}

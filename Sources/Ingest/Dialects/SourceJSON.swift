@@ -1,0 +1,125 @@
+import JSONLines
+import Platform
+
+/// A value in the body of a source: looked into by name, and copied as it was sent.
+///
+/// Nothing of it is trusted: what goes on is written into a line of ours, which the decoder judges.
+struct SourceJSON: Sendable {
+    let bytes: [UInt8]
+    /// The value without white space around it.
+    let range: Range<Int>
+
+    /// A whole body, or a text that should be JSON.
+    init(_ bytes: [UInt8]) {
+        let whole = JSONBody.whole(bytes.rawSpan)
+        let start = bytes[whole].firstIndex { !Ascii.isSpace($0) } ?? whole.upperBound
+        let end = bytes[whole].lastIndex { !Ascii.isSpace($0) } ?? start - 1
+        self.init(bytes, start..<max(start, end + 1))
+    }
+
+    init(_ bytes: [UInt8], _ range: Range<Int>) {
+        self.bytes = bytes
+        self.range = range
+    }
+
+    /// A string of ours.
+    static func text(_ text: String) -> SourceJSON {
+        SourceJSON(Array(JSONString.quoted(text).utf8))
+    }
+
+    /// A boolean of ours.
+    static func flag(_ value: Bool) -> SourceJSON {
+        SourceJSON(Array((value ? "true" : "false").utf8))
+    }
+
+    /// The value as it was sent.
+    var raw: ArraySlice<UInt8> { bytes[range] }
+
+    var isEmpty: Bool { range.isEmpty }
+    var isNull: Bool { raw.elementsEqual("null".utf8) }
+
+    /// The text of a string that is not empty, or a number as it is written; nil for anything else.
+    var text: String? {
+        switch raw.first ?? 0 {
+        case Ascii.quote:
+            guard range.count > 2 else { return nil }
+            var text = ByteBuffer(capacity: 64)
+            JSONText.unescape(
+                bytes.rawSpan, range.lowerBound + 1..<range.upperBound - 1, into: &text)
+            return String(decoding: text.array, as: UTF8.self)
+        case 0x2D, 0x30...0x39: return String(decoding: raw, as: UTF8.self)
+        default: return nil
+        }
+    }
+
+    /// The value in a message, its beginning at most.
+    var shown: String { ServiceRefusal.shown(text.map { Array($0.utf8)[...] } ?? raw) }
+
+    /// The integer, written as a number or in a string.
+    var integer: Int? { text.flatMap { Int($0) } }
+
+    /// The object, if it is one: also one that is written into a string.
+    var object: SourceObject? {
+        guard raw.first == Ascii.quote else { return SourceObject(self) }
+        return text.flatMap { SourceObject(SourceJSON(Array($0.utf8))) }
+    }
+
+    /// The elements of an array, or an object as the only one; nil for anything else.
+    var elements: [Range<Int>]? {
+        var ranges: [Range<Int>] = []
+        do throws(JSONBody.Failure) {
+            try JSONBody.split(bytes.rawSpan, range, into: &ranges)
+        } catch { return nil }
+        return ranges
+    }
+}
+
+/// An object in the body of a source. Of equal names the last counts, and null is absent.
+struct SourceObject: Sendable {
+    private let bytes: [UInt8]
+    private let members: [JSONBody.Member]
+
+    init?(_ value: SourceJSON) {
+        do throws(JSONBody.Failure) {
+            members = try JSONBody.members(value.bytes.rawSpan, value.range)
+        } catch { return nil }
+        bytes = value.bytes
+    }
+
+    subscript(_ name: StaticString) -> SourceJSON? {
+        guard let member = members.last(where: { has($0, name) }) else { return nil }
+        let value = SourceJSON(bytes, member.value)
+        return value.isNull ? nil : value
+    }
+
+    /// The first of the names that is there.
+    func first(_ names: StaticString...) -> SourceJSON? {
+        for name in names { if let value = self[name] { return value } }
+        return nil
+    }
+
+    /// The members of other names, as an object.
+    ///
+    /// - Returns: Nil when there is none.
+    func rest(without names: [StaticString]) -> SourceJSON? {
+        var rest: [UInt8] = []
+        for member in members where !names.contains(where: { has(member, $0) }) {
+            rest.append(rest.isEmpty ? Ascii.leftBrace : Ascii.comma)
+            // The quotes of the key, too.
+            rest += bytes[member.key.lowerBound - 1...member.key.upperBound]
+            rest.append(Ascii.colon)
+            rest += bytes[member.value]
+        }
+        guard !rest.isEmpty else { return nil }
+        rest.append(Ascii.rightBrace)
+        return SourceJSON(rest)
+    }
+
+    private func has(_ member: JSONBody.Member, _ name: StaticString) -> Bool {
+        let key = bytes.rawSpan.extracting(member.key)
+        guard member.isKeyEscaped else { return key.is(name) }
+        var text = ByteBuffer(capacity: 64)
+        JSONText.unescape(bytes.rawSpan, member.key, into: &text)
+        return text.rawSpan.is(name)
+    }
+}

@@ -1,0 +1,207 @@
+import Foundation
+import Testing
+
+extension SystemTests {
+    /// Sources under limits and with bodies that nobody meant.
+    @Suite struct SourceFaultTests {
+        static let vibes = """
+            {"events":[{"uuid":"u1","type":"clickthru","timestamp":"2026-11-30T06:10:00Z",
+            "attributes":{"message_uid":"m","activity_type":"t","activity_uid":1,"a":[1,{"b":null}],
+            "client_app_data":"{\\"message_uid\\":\\"n\\"}"}},{"uuid":"u2","type":"launch"}]}
+            """
+
+        /// The path and a good body of each source.
+        static func samples(_ source: SourceApp) -> [(target: String, key: String?, body: String)] {
+            let app = quote(source.alias)
+            return [
+                ("/mobile_apps/\(source.pathPart)/devices/d/events", "MobileAppToken", vibes),
+                (
+                    "/api/push/event", "X_KEY",
+                    #"{"event_type":2,"message_id":"m","user_id":7,"sendout_id":"s","x":{}}"#
+                ),
+                (
+                    "/api/v5/device/inapp/tracking", "X_KEY",
+                    #"[{"uuid":"u3","event_type":"open","timestamp":1796019000123,"user_id":7}]"#
+                ),
+                (
+                    "/sap/notification-status", "Bearer",
+                    #"[{"notificationId":"n","status":"SENT"},{"status":"CONSUMED","topic":"t"}]"#
+                ),
+                (
+                    "/json/1.3/inboxStatus", nil,
+                    #"{"request":{"application":\#(app),"hwid":"h","inbox_code":"c","status":2}}"#
+                ),
+                (
+                    "/json/1.3/postEvent", nil,
+                    #"{"request":{"application":\#(app),"hwid":"h","event":"e","timestampUTC":1}}"#
+                ),
+                (
+                    "/api/v1/register-device", nil,
+                    #"{"app_id":\#(app),"device_uid":"d","attributes":{"locale":null}}"#
+                ),
+            ]
+        }
+
+        private static let tokens: [[UInt8]] =
+            [
+                "\"", "\\", "{", "}", "[", "]", ",", ":", "0", "-", "1e999", "null", "true", "\0",
+                "\\u0000", "\\ud83d", "\u{FEFF}", "\"request\":", "\"events\":",
+                "\"type\":\"sent\",",
+                String(repeating: "[", count: 70), String(repeating: "9", count: 1100),
+                String(repeating: "x", count: 200),
+            ].map { Array($0.utf8) } + [[0x80], [0xED, 0xA0, 0xBD], [0xFF]]
+
+        private static func mutate(_ text: String, _ random: inout Random) -> [UInt8] {
+            var bytes = Array(text.utf8)
+            for _ in 0..<Int.random(in: 1...4, using: &random) where !bytes.isEmpty {
+                let index = Int.random(in: 0..<bytes.count, using: &random)
+                switch Int.random(in: 0..<5, using: &random) {
+                case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
+                case 1: bytes.removeSubrange(index...)
+                case 2:
+                    let end = min(bytes.count, index + Int.random(in: 1...20, using: &random))
+                    bytes.removeSubrange(index..<end)
+                default: bytes.insert(contentsOf: tokens.randomElement(using: &random)!, at: index)
+                }
+            }
+            return bytes
+        }
+
+        @Test func noBodyMakesASourceFailOrAVibesQueueStop() throws {
+            let source = try SourceApp(Shared.daemon)
+            var random = Random(seed: 61)
+            for sample in Self.samples(source) {
+                let connection = try Shared.daemon.connect()
+                for round in 0..<200 {
+                    var request = source.request(sample.target, sample.body, key: sample.key)
+                    if round > 0 { request.body = Self.mutate(sample.body, &random) }
+                    try connection.send(request.bytes)
+                    let answer = try connection.answer()
+                    let text = "\(sample.target) \(String(decoding: request.body, as: UTF8.self))"
+                    #expect(answer.status < 500, "\(text): \(answer.text)")
+                    #expect((try? answer.json) != nil, "\(text): \(answer.text)")
+                    if sample.target.contains("mobile_apps") {
+                        #expect(answer.status == 200 && answer.text == "{}", "\(text)")
+                    }
+                    if round == 0 { #expect(answer.status == 200, "\(text): \(answer.text)") }
+                }
+            }
+            #expect(try !source.stored().isEmpty)
+            let check = try Shared.daemon.check()
+            #expect(check.exit == .code(0), "\(check.books)")
+        }
+
+        @Test func aBodyOfTooManyEventsIsRefusedWhole() throws {
+            let source = try SourceApp(Shared.daemon)
+            let events = Array(repeating: "{}", count: 10_001).joined(separator: ",")
+            for (target, body) in [
+                ("/mobile_apps/\(source.pathPart)/devices/d/events", "{\"events\":[\(events)]}"),
+                ("/sap/notification-status", "[\(events)]"),
+            ] {
+                let answer = try Shared.daemon.send(source.request(target, body))
+                #expect(answer.status == 413, "\(answer.text)")
+            }
+            let long = String(repeating: "d", count: 129)
+            let answer = try Shared.daemon.send(
+                source.request("/mobile_apps/\(source.pathPart)/devices/\(long)/events", "{}"))
+            try StatusTests.expectRefusal(answer, 400)
+        }
+
+        @Test func whatMayBeTriedAgainIsSaidAsEachSourceReadsIt() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(
+                database: cluster.conninfo(),
+                settings: [
+                    "http.key_requests_per_second_max": "1", "http.key_burst": "1ms",
+                    "http.alias_requests_per_second_max": "1",
+                ]
+            ).start()
+            let source = try SourceApp(daemon)
+            for sample in Self.samples(source) {
+                let request = source.request(sample.target, sample.body, key: sample.key)
+                let refused = try until("\(sample.target) is refused") {
+                    let answer = try daemon.send(request)
+                    return answer.status == 200 ? nil : answer
+                }
+                let isVibes = sample.target.contains("mobile_apps")
+                #expect(refused.status == (isVibes ? 500 : 429), "\(sample.target)")
+                let seconds = try #require(refused.header("Retry-After").flatMap { Int64($0) })
+                #expect(seconds >= 1)
+                let json = try refused.json
+                #expect(json["retry_after"] == .int(seconds), "\(sample.target): \(refused.text)")
+                if sample.key == "X_KEY" {
+                    #expect(json["metadata"]["shouldRetry"] == .bool(true))
+                    #expect(json["metadata"]["error"] == .bool(true))
+                }
+                if sample.target.hasPrefix("/json") { #expect(json["status_code"] == .int(429)) }
+            }
+        }
+
+        /// From requests of four sources to the numbers of a report.
+        @Test func theNumbersOfAReportAreThoseOfTheSources() throws {
+            let source = try SourceApp(Shared.daemon)
+            let app = source.app
+            var lines: [String] = []
+            for number in 0..<10 {
+                for (campaign, message) in [
+                    ("B:1", "v\(number)"), ("42", "m\(number)"), ("pw", "p\(number)"),
+                ] {
+                    lines.append(
+                        #"{"type":"sent","message_uid":"\#(message)","campaign_id":"\#(campaign)","device_id":"d\#(number)"}"#
+                    )
+                }
+            }
+            try app.store(lines)
+            func send(_ request: Request) throws {
+                let answer = try app.daemon.send(request)
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+            func vibes(_ number: Int, _ type: String) throws {
+                // Sent twice, as after an answer that was lost.
+                for _ in 0..<2 {
+                    try send(
+                        source.request(
+                            "/mobile_apps/\(source.pathPart)/devices/d\(number)/events",
+                            """
+                            {"events":[{"uuid":"\(type)\(number)","type":"\(type)","attributes":{
+                            "message_uid":"v\(number)","activity_type":"B","activity_uid":"1"}}]}
+                            """, key: "MobileAppToken", headers: SourceTests.android))
+                }
+            }
+            for number in 0..<8 { try vibes(number, "push_receive") }
+            for number in 0..<3 { try vibes(number, "clickthru") }
+            for (number, type) in [(0, 0), (1, 0), (1, 0), (2, 1), (3, 2)] {
+                try send(
+                    source.request(
+                        "/api/push/event",
+                        """
+                        {"event_type":\(type),"message_id":"m\(number)","user_id":"d\(number)","sendout_id":42}
+                        """, key: "X_KEY"))
+            }
+            for number in 0..<4 {
+                for method in ["messageDeliveryEvent", "pushStat"]
+                where method != "pushStat" || number < 1 {
+                    try send(
+                        source.request(
+                            "/json/1.3/\(method)",
+                            """
+                            {"request":{"application":\(quote(source.alias)),"hwid":"d\(number)","hash":"p\(number)"}}
+                            """, key: nil))
+                }
+            }
+            try app.daemon.waitUntilLoaded()
+            let report = try ReportTests.json(app)
+            func row(_ campaign: String) throws -> [JSON] {
+                let rows = report["campaigns"].items.filter {
+                    $0["campaign_id"] == .string(campaign)
+                }
+                let row = try #require(rows.first)
+                return ["sent", "delivered", "clicked", "clicks_total", "dismissed", "actions"].map
+                { row[$0] }
+            }
+            #expect(try row("B:1") == [10, 8, 3, 3, 0, 0].map { JSON.int($0) })
+            #expect(try row("42") == [10, 4, 2, 2, 1, 1].map { JSON.int($0) }, "\(report)")
+            #expect(try row("pw") == [10, 4, 1, 1, 0, 0].map { JSON.int($0) })
+        }
+    }
+}

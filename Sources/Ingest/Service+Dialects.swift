@@ -5,8 +5,8 @@ import Platform
 extension IngestService {
     func serve(_ call: any DialectCall, _ exchange: Exchange) {
         do throws(ServiceRefusal) {
-            if let refusal = call.unserved { throw refusal }
             try check(exchange, call.methods)
+            if let refusal = call.unserved { throw refusal }
             try checkIsTaking()
             let head = try EventsHead(exchange, isDialect: true)
             if call.isOpen, !ServiceKeys.hasKey(exchange.headers) {

@@ -158,6 +158,53 @@ class Document(unittest.TestCase):
         came = {str(expected) for expected, _ in answers}
         self.assertEqual(self.paths["/v1/events"]["POST"], came | ELSEWHERE)
 
+    def test_every_status_of_a_source_is_documented_and_comes(self):
+        reader = self.tapline.key("openapi", role="read")
+        self.tapline.command("app", "alias", "another", "their-id")
+        sources = {
+            "/mobile_apps/{app}/devices/{device}/events": ("openapi", {404: "nobody"}),
+            "/api/push/event": ("", {}),
+            "/api/v5/device/inapp/tracking": ("", {}),
+            "/api/v3/device": ("", {}),
+            "/sap/notification-status": ("", {}),
+            "/json/1.3/{method}": ("pushStat", {501: "getTags"}),
+            "/api/v1/register-device": ("", {}),
+            "/api/v1/identify-device": ("", {}),
+        }
+        body = json.dumps({
+            "events": [], "device_uid": "d", "request": {"hash": "h", "hwid": "d"}}).encode()
+        long = b'{"x":"' + b"x" * (10 << 20) + b'"}'
+        for template, (name, others) in sources.items():
+            path = re.sub(r"\{(app|method)\}", name, template).replace("{device}", "d")
+            (method,) = self.paths[template]
+            answers = [
+                (200, self.ask(path, method, self.key, body)),
+                (400, self.ask(
+                    path, method, self.key, gzip.compress(body)[:-1], Content_Encoding="gzip")),
+                (401, self.ask(path, method, None, body)),
+                (403, self.ask(path, method, reader, body)),
+                (405, self.ask(path, "PATCH", self.key, body)),
+                (413, self.ask(path, method, self.key, long)),
+                (415, self.ask(path, method, self.key, body, Content_Encoding="br")),
+                (431, self.ask(path, method, self.key, body, X_Long="x" * 66_000)),
+            ]
+            for status, other in others.items():
+                answers.append((status, self.ask(path.replace(name, other), method, self.key, body)))
+            if template == "/json/1.3/{method}" or template.startswith("/api/v1/"):
+                # The id of an app that is none, with a key.
+                named = body.replace(b'"hash"', b'"application": "nobody", "hash"')
+                named = named.replace(b'"events"', b'"app_id": "nobody", "events"')
+                answers.append((404, self.ask(path, method, self.key, named)))
+            for expected, (status, headers, text) in answers:
+                with self.subTest(path=path, status=expected, body=text):
+                    self.assertEqual(status, expected)
+                    self.assertTrue(headers["Content-Type"].startswith("application/json"))
+                    json.loads(text)
+            with self.subTest(path=path):
+                came = {str(expected) for expected, _ in answers}
+                elsewhere = {"408", "500"} if "mobile_apps" in path else ELSEWHERE
+                self.assertEqual(self.paths[template][method], came | elsewhere)
+
     def test_verdicts_with_ack_stored_add_up(self):
         body = GOOD.replace(b"openapi", b"sum") * 2 + b"[]\n"
         answer = json.loads(self.ask(

@@ -110,6 +110,10 @@ extension SystemTests {
                 let call = Self.pushwoosh(source, "applicationOpen", #""n":1"#)
                 #expect(try Shared.daemon.send(call).status == 200)
             }
+            let nobody = #"{"request":{"application":\#(quote(source.alias)),"hwid":""}}"#
+            let refused = try Shared.daemon.send(
+                source.request("/json/1.3/applicationOpen", nobody, key: nil))
+            #expect(try refused.json["status_code"] == .int(210), "all devices would be one")
             let stored = try source.stored()
             #expect((1...2).contains(stored.count), "\(stored)")
             #expect(stored.allSatisfy { $0.hasPrefix("launch - H hour:") }, "\(stored)")

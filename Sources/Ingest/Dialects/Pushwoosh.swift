@@ -132,6 +132,7 @@ struct PushwooshCall: DialectCall {
 
     /// One in an hour: without properties, as two of an hour would differ in them.
     private func opening(_ request: SourceObject, _ lines: inout DialectLines) {
+        guard request["hwid"]?.text != nil else { return lines.reject("hwid is missing") }
         lines.add([
             "type": .text("launch"),
             "event_uid": .text("hour:\(receivedAt / 3_600_000_000)"),

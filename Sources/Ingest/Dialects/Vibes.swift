@@ -8,6 +8,7 @@ import JSONLines
 /// a 2xx with an object makes the iOS queue send the same batch again before all others, so one bad event
 /// is never an error; and Android gives a batch up at 503, so whatever may be tried again is 500.
 struct VibesCall: DialectCall {
+    let methods: [String]
     let unserved: ServiceRefusal?
     let vendorApp: String?
     private let device: SourceJSON?
@@ -24,9 +25,11 @@ struct VibesCall: DialectCall {
         vendorApp = parts.count > 1 ? RequestTarget.decodedPath(parts[1]) : nil
         guard parts.count == 5, parts[2] == "devices", parts[4] == "events" else {
             device = nil
+            methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
             unserved = Self.refusal(head.path, isInbox: parts.contains { $0.contains("inbox") })
             return
         }
+        methods = ["POST"]
         let device = RequestTarget.decodedPath(parts[3]) ?? ""
         self.device = .text(device)
         let bytes = device.utf8.count

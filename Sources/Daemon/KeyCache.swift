@@ -26,6 +26,8 @@ package final class KeyCache: KeyStore {
         var entries: [[UInt8]: Entry] = [:]
         /// Apps by their aliases.
         var aliases: [String: [UInt8]] = [:]
+        /// Whether the last look into the database succeeded.
+        var isCurrent = false
         /// Hashes of unknown keys, with the time (monotonic) until which that is believed.
         var unknown: [[UInt8]: Microseconds] = [:]
         var questions: [Question] = []
@@ -93,8 +95,11 @@ package final class KeyCache: KeyStore {
         if isStopping { completion(.unavailable) } else { state.broadcast() }
     }
 
-    package func app(ofAlias alias: String) -> [UInt8]? {
-        state.withLock { $0.aliases[alias] }
+    package func lookup(alias: String) -> AliasVerdict {
+        state.withLock { state in
+            if let app = state.aliases[alias] { return .known(app: app) }
+            return state.isCurrent ? .unknown : .unavailable
+        }
     }
 
     private static func verdict(_ entry: Entry) -> KeyVerdict {
@@ -108,6 +113,7 @@ package final class KeyCache: KeyStore {
             do throws(LoadError) {
                 try runSession()
             } catch {
+                state.withLock { $0.isCurrent = false }
                 answer(takeQuestions(), isCurrent: false)
                 Log.debug("could not read the keys: \(error)")
             }
@@ -171,6 +177,7 @@ package final class KeyCache: KeyStore {
         let isChanged = state.withLock { state in
             let isChanged = state.aliases != aliases
             state.aliases = aliases
+            state.isCurrent = true
             return isChanged
         }
         if isChanged { keep(Self.text(of: aliases), path + ".aliases", "aliases") }

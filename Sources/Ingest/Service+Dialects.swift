@@ -39,7 +39,9 @@ extension IngestService {
     func app(_ app: [UInt8]?, vendorApp: String?) throws(ServiceRefusal) -> [UInt8] {
         guard let app else {
             guard let vendorApp else { throw .noKeyAndNoApp }
-            guard let found = keys.app(ofAlias: vendorApp) else { throw .unknownAlias(vendorApp) }
+            guard let found = try self.app(ofAlias: vendorApp) else {
+                throw .unknownAlias(vendorApp)
+            }
             if let refusal = aliasRates.admit(Array(vendorApp.utf8)) {
                 metrics.count(refusal)
                 throw .tooManyRequests(refusal, of: "this app id without a key")
@@ -47,8 +49,19 @@ extension IngestService {
             return found
         }
         guard let vendorApp, !app.elementsEqual(vendorApp.utf8) else { return app }
-        guard let found = keys.app(ofAlias: vendorApp) else { throw .unknownVendorApp(vendorApp) }
+        guard let found = try self.app(ofAlias: vendorApp) else {
+            throw .unknownVendorApp(vendorApp)
+        }
         guard found == app else { throw .wrongVendorApp(vendorApp) }
         return app
+    }
+
+    /// The app that an alias stands for; nil when it is none.
+    private func app(ofAlias alias: String) throws(ServiceRefusal) -> [UInt8]? {
+        switch keys.lookup(alias: alias) {
+        case .known(let app): return app
+        case .unknown: return nil
+        case .unavailable: throw .aliasesUnavailable(alias)
+        }
     }
 }

@@ -21,6 +21,16 @@ package enum KeyVerdict: Equatable, Sendable {
     case unavailable
 }
 
+/// What is known about a vendor's id of an app.
+package enum AliasVerdict: Equatable, Sendable {
+    /// It stands for an app, by its UTF-8 bytes.
+    case known(app: [UInt8])
+    /// It is no alias.
+    case unknown
+    /// It is not known here, and could not be looked up lately.
+    case unavailable
+}
+
 /// Knows the keys.
 package protocol KeyStore: AnyObject, Sendable {
     /// What the cache knows. Called on the HTTP thread and must not block.
@@ -31,12 +41,12 @@ package protocol KeyStore: AnyObject, Sendable {
     /// - Parameter completion: Runs once, on any thread, never with ``KeyVerdict/ask``.
     func ask(_ key: [UInt8], _ completion: @escaping @Sendable (KeyVerdict) -> Void)
 
-    /// The app that a vendor's id of an app stands for; nil when it is no alias. Must not block.
-    func app(ofAlias alias: String) -> [UInt8]?
+    /// What a vendor's id of an app stands for. Must not block.
+    func lookup(alias: String) -> AliasVerdict
 }
 
 extension KeyStore {
-    package func app(ofAlias alias: String) -> [UInt8]? { nil }
+    package func lookup(alias: String) -> AliasVerdict { .unknown }
 }
 
 /// Reads the key out of a request.

@@ -138,6 +138,12 @@ extension ServiceRefusal {
             "no key, and the app id \(shown(id.utf8)) is no alias: make it one with "
                 + "\"tapline app alias\"")
     }
+    static func aliasesUnavailable(_ id: String) -> ServiceRefusal {
+        ServiceRefusal(
+            503, "keys_unavailable",
+            "the app id \(shown(id.utf8)) is new here and could not be looked up",
+            retryAfter: jittered(2))
+    }
     static func tooLargeWithoutKey(limit: Int) -> ServiceRefusal {
         ServiceRefusal(
             413, "body_too_large", "body is more than \(limit) bytes, the limit without a key",

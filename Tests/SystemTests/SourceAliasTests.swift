@@ -181,6 +181,13 @@ extension SystemTests {
             ).start()
             let answer = try lonely.send(Self.pushwoosh(source, "pushStat", #""hash":"h""#))
             #expect(answer.status == 200, "\(answer.text)")
+            // One that it never saw may be good: no client may take that for final.
+            let unknown = try lonely.send(
+                Self.pushwoosh(source, "pushStat", #""hash":"h""#, application: "new"))
+            #expect(unknown.status == 503, "\(unknown.text)")
+            let vibes = try lonely.send(
+                source.request("/mobile_apps/new/devices/d/events", "{}", key: "MobileAppToken"))
+            #expect(vibes.status == 500 && vibes.header("Retry-After") != nil, "\(vibes.text)")
         }
     }
 }

@@ -101,10 +101,12 @@ extension SystemTests {
                 let answer = try Shared.daemon.send(source.request(target, body))
                 #expect(answer.status == 413, "\(answer.text)")
             }
-            let long = String(repeating: "d", count: 129)
-            let answer = try Shared.daemon.send(
-                source.request("/mobile_apps/\(source.pathPart)/devices/\(long)/events", "{}"))
-            try StatusTests.expectRefusal(answer, 400)
+            for device in [String(repeating: "d", count: 129), "%FF", ""] {
+                let answer = try Shared.daemon.send(
+                    source.request(
+                        "/mobile_apps/\(source.pathPart)/devices/\(device)/events", "{}"))
+                try StatusTests.expectRefusal(answer, 400)
+            }
         }
 
         @Test func whatMayBeTriedAgainIsSaidAsEachSourceReadsIt() throws {

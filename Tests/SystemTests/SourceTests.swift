@@ -123,7 +123,9 @@ extension SystemTests {
             #expect(try post(first.app.name).status == 200)
             #expect(try post(first.pathPart).status == 200)
             try StatusTests.expectRefusal(try post(second.pathPart), 403)
-            try StatusTests.expectRefusal(try post("nobody"), 404)
+            for name in ["nobody", "%FF", ""] {
+                try StatusTests.expectRefusal(try post(name), 404)
+            }
             #expect(try first.stored().count == 2)
             #expect(try second.stored().isEmpty)
             // The same in a body.

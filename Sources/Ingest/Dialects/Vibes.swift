@@ -22,7 +22,7 @@ struct VibesCall: DialectCall {
         type = head.header("X-Event-Type").map {
             .text(String($0.prefix(EventDecoder.typeBytesMax)))
         }
-        vendorApp = parts.count > 1 ? RequestTarget.decodedPath(parts[1]) : nil
+        vendorApp = parts.count > 1 ? RequestTarget.decodedPath(parts[1]) ?? "" : nil
         guard parts.count == 5, parts[2] == "devices", parts[4] == "events" else {
             device = nil
             methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -32,13 +32,20 @@ struct VibesCall: DialectCall {
         methods = ["POST"]
         let device = RequestTarget.decodedPath(parts[3]) ?? ""
         self.device = .text(device)
+        unserved = Self.refusal(ofDevice: device)
+    }
+
+    private static func refusal(ofDevice device: String) -> ServiceRefusal? {
         let bytes = device.utf8.count
         let limit = EventDecoder.identifierBytesMax
-        unserved =
-            bytes > limit
-            ? ServiceRefusal(
-                400, "device_too_long", "the device id is \(bytes) bytes, limit is \(limit)",
-                details: [("actual", bytes), ("limit", limit)]) : nil
+        if bytes == 0 {
+            return ServiceRefusal(
+                400, "missing_device", "the device id in the path is missing or not UTF-8")
+        }
+        guard bytes > limit else { return nil }
+        return ServiceRefusal(
+            400, "device_too_long", "the device id is \(bytes) bytes, limit is \(limit)",
+            details: [("actual", bytes), ("limit", limit)])
     }
 
     private static func refusal(_ path: String, isInbox: Bool) -> ServiceRefusal {

@@ -5,7 +5,7 @@ import json
 import re
 import unittest
 
-from harness import ROOT, Tapline, request
+from harness import ROOT, Tapline, request, until
 
 # Answers that need a slow client, a rate, a full disk or a full spool; other tests make them.
 ELSEWHERE = {"408", "429", "503", "507"}
@@ -204,6 +204,28 @@ class Document(unittest.TestCase):
                 came = {str(expected) for expected, _ in answers}
                 elsewhere = {"408", "500"} if "mobile_apps" in path else ELSEWHERE
                 self.assertEqual(self.paths[template][method], came | elsewhere)
+
+    def test_the_examples_of_sources_are_answered_as_they_say(self):
+        for alias in ("their-app-id", "THEIR-CODE"):
+            self.tapline.command("app", "alias", "openapi", alias)
+        text = (ROOT / "docs/sources.md").read_text()
+        blocks = re.findall(r"^```\n(POST .*?)^```", text, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(blocks), 4)
+        for block in blocks:
+            head, body, answer = block.strip().split("\n\n")
+            request_line, *lines = head.splitlines()
+            headers = {
+                name: value.replace("KEY", self.key)
+                for name, value in (line.split(": ") for line in lines)}
+            method, path = request_line.split()
+
+            def taken():
+                # A new alias is known within seconds.
+                status, _, text = request(self.tapline.url + path, method, headers, body.encode())
+                return None if status in (403, 404) else f"{status} {text.decode()}"
+
+            with self.subTest(path=path):
+                self.assertEqual(until(path, taken, seconds=10), answer)
 
     def test_verdicts_with_ack_stored_add_up(self):
         body = GOOD.replace(b"openapi", b"sum") * 2 + b"[]\n"

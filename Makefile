@@ -117,6 +117,8 @@ install: build
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/tapline
 	install -D -m 644 man/tapline.1 $(DESTDIR)$(PREFIX)/share/man/man1/tapline.1
 	install -D -m 644 completions/tapline.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tapline
+	install -D -m 644 completions/_tapline $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_tapline
+	install -D -m 644 completions/tapline.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/tapline.fish
 
 clean:
 	rm -rf .build

@@ -100,10 +100,11 @@ struct ReportReader {
     }
 
     /// Whether the report is of small tables without an index that would help: one plan is good for all
-    /// campaigns and apps. Others are better planned with their periods.
+    /// campaigns and apps. Others are better planned with their periods, and a further page is asked for
+    /// once.
     private var isSmall: Bool {
         plans != nil && options.from == nil && options.to == nil && options.asOf == nil
-            && !options.by.contains(where: \.isTime)
+            && options.offset == 0 && !options.by.contains(where: \.isTime)
     }
 
     private func setUp(_ connection: borrowing PostgresConnection) throws(ReportError) {

@@ -49,6 +49,11 @@ package struct SettingSpec: Sendable {
             guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
                 !text.contains(where: { "?#%".contains($0) })
             else { return "a path of a URL, for example /sap/notification-status" }
+            let part = text.dropFirst().prefix { $0 != "/" }
+            guard !Self.takenParts.contains(String(part)) else {
+                return "a path that is not served already: neither / nor below "
+                    + listed(Self.takenParts.dropFirst().map { "/" + $0 })
+            }
             settings[keyPath: path] = text
         case .quantity(let path, let unit, let range):
             switch parseQuantity(text, unit) {
@@ -75,6 +80,12 @@ package struct SettingSpec: Sendable {
         case .quantity(let path, let unit, _): formatQuantity(settings[keyPath: path], unit)
         }
     }
+
+    /// How the paths begin that have a fixed place: of the page, our own, Vibes, Mapp Engage and
+    /// NotiPilot, Pushwoosh.
+    private static let takenParts = [
+        "", "v1", "healthz", "readyz", "metrics", "mobile_apps", "api", "json",
+    ]
 
     private static func bytes(
         _ key: String, _ path: WritableKeyPath<ServeSettings, Int> & Sendable,

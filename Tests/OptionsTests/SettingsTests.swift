@@ -109,6 +109,28 @@ import Testing
         #expect(complaint?.text == message)
     }
 
+    @Test(arguments: [
+        "/", "//x", "/v1/events", "/v1/reports/campaigns", "/v1", "/healthz", "/readyz", "/metrics",
+        "/mobile_apps/a/devices/d/events", "/api/push/event", "/api/v1/register-device",
+        "/json/1.3/pushStat",
+    ]) func aPathThatIsServedAlreadyIsRefused(path: String) {
+        let complaint = #expect(throws: Complaint.self) {
+            try Self.resolve(file: "http.sap_status_path = \(path)")
+        }
+        #expect(
+            complaint?.text
+                == "FILE:1: http.sap_status_path is \"\(path)\", expected a path that is not "
+                + "served already: neither / nor below /v1, /healthz, /readyz, /metrics, "
+                + "/mobile_apps, /api or /json")
+    }
+
+    @Test func anyOtherPathIsTaken() throws {
+        for path in ["/sap", "/v12/x", "/my/api", "/jsonp/1.3/pushStat"] {
+            let resolved = try Self.resolve(file: "http.sap_status_path = \(path)")
+            #expect(resolved.settings.http.sapStatusPath == path)
+        }
+    }
+
     @Test func aWrongVariableIsNamed() {
         let complaint = #expect(throws: Complaint.self) {
             try Self.resolve(variables: ["TAPLINE_SPOOL_KEEP": "1"])

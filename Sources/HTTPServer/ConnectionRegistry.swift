@@ -215,7 +215,7 @@ final class ConnectionRegistry: Sendable {
 
     /// Lets nothing be suspended any more, cuts off the clients that still send, and answers what
     /// the handler has not answered yet.
-    func stop(answer: () -> Response) {
+    func stop(answer: (Exchange) -> Response) {
         let exchanges = monitor.withLock { state in
             state.isStopping = true
             for connection in state.connections.values
@@ -224,7 +224,7 @@ final class ConnectionRegistry: Sendable {
             }
             return state.connections.values.compactMap(\.exchange)
         }
-        for exchange in exchanges { exchange.respond(answer()) }
+        for exchange in exchanges { exchange.respond(answer(exchange)) }
     }
 
     // MARK: The thread

@@ -155,7 +155,7 @@ final class Engine: Sendable {
             sink.aborted()
             let failure = HTTPFailure.bodyTooLarge(bytes: nil, limit: configuration.bodyBytesMax)
             return discard(
-                handler.response(to: failure), connection,
+                handler.response(to: failure, of: exchange), connection,
                 upTo: rest + configuration.discardBytesMax)
         }
         // SAFETY: libmicrohttpd keeps the bytes until this callback returns.
@@ -180,7 +180,8 @@ final class Engine: Sendable {
         case .respond(let response): return unsafe queue(response, raw, connection)
         case .wait: return true
         case .accept, .unanswered:
-            return unsafe queue(handler.response(to: .stopping), raw, connection)
+            return unsafe queue(
+                handler.response(to: .stopping, of: exchange), raw, connection)
         }
     }
 
@@ -188,7 +189,8 @@ final class Engine: Sendable {
     private func refuse(
         _ failure: HTTPFailure, _ raw: OpaquePointer, _ connection: Connection
     ) -> Bool {
-        unsafe queueAtOnce(handler.response(to: failure), raw, connection)
+        unsafe queueAtOnce(
+            handler.response(to: failure, of: connection.exchange), raw, connection)
     }
 
     /// Answers before the body, and ends the connection after the answer.

@@ -7,7 +7,9 @@ package protocol HTTPHandler: AnyObject, Sendable {
     func receivedHead(_ exchange: Exchange)
 
     /// The answer to a request that the server itself refuses; may be called on any thread.
-    func response(to failure: HTTPFailure) -> Response
+    ///
+    /// - Parameter exchange: Nil when the head was not read, or the connection is cut off.
+    func response(to failure: HTTPFailure, of exchange: Exchange?) -> Response
 }
 
 /// Takes the body of one request, on one server thread, after it was handed over.

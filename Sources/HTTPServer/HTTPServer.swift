@@ -48,7 +48,7 @@ package final class HTTPServer: Sendable {
             Daemon(daemon: started, listener: listener.descriptor))
         reaper = Thread.start(name: "http-timeouts") {
             engine.registry.reap { failure in
-                let response = engine.handler.response(to: failure)
+                let response = engine.handler.response(to: failure, of: nil)
                 return response.serialized(reason: Engine.reason(response.status))
             }
         }
@@ -78,11 +78,11 @@ package final class HTTPServer: Sendable {
         let deadline = Clock.deadline(inMilliseconds: drainSeconds * 1000)
         if !registry.waitForRequests(until: deadline) {
             let handler = engine.handler
-            registry.stop { handler.response(to: .stopping) }
+            registry.stop { handler.response(to: .stopping, of: $0) }
             // The answers of the last line still have to be written.
             _ = registry.waitForRequests(until: Clock.deadline(inMilliseconds: 1000))
         }
-        registry.stop { Response(status: 503) }
+        registry.stop { _ in Response(status: 503) }
         unsafe MHD_stop_daemon(running)
         registry.endReaping()
         reaper.join()

@@ -28,7 +28,11 @@ extension IngestService {
 
     /// Answers a request that is refused, in the words of its source if it has one.
     func refuse(_ exchange: Exchange, _ refusal: ServiceRefusal, _ call: (any DialectCall)?) {
-        answer(exchange, call?.answer(refused: refusal) ?? refusal.response)
+        answer(exchange, Self.response(to: refusal, call))
+    }
+
+    static func response(to refusal: ServiceRefusal, _ call: (any DialectCall)?) -> Response {
+        call?.answer(refused: refusal) ?? refusal.response
     }
 
     /// The app that events go to.

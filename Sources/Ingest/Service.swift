@@ -131,10 +131,11 @@ package final class IngestService: HTTPHandler {
         }
     }
 
-    package func response(to failure: HTTPFailure) -> Response {
-        let refusal = Self.refusal(failure, settings)
-        metrics.count(refusal.response)
-        return refusal.response
+    package func response(to failure: HTTPFailure, of exchange: Exchange?) -> Response {
+        let call = exchange.flatMap { Dialects.call(DialectHead($0, settings)) }
+        let response = Self.response(to: Self.refusal(failure, settings), call)
+        metrics.count(response)
+        return response
     }
 
     // MARK: Paths

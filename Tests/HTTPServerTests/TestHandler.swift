@@ -46,7 +46,7 @@ final class TestHandler: HTTPHandler {
         }
     }
 
-    func response(to failure: HTTPFailure) -> Response {
+    func response(to failure: HTTPFailure, of exchange: Exchange?) -> Response {
         .json(status: failure.status, "{\"failure\":\"\(failure)\"}")
     }
 

@@ -1,0 +1,54 @@
+import HTTPServer
+import HTTPTestClient
+import Ingest
+import Platform
+import Spool
+import Testing
+
+/// Calls of sources that the server itself refuses.
+@Suite struct ServiceSourceTests {
+    @Test func aLengthOverTheLimitIsRefusedAsTheSourceReadsIt() throws {
+        let fixture = try ServiceFixture()
+        func refused(_ target: String) throws -> String {
+            let client = try fixture.client()
+            client.send(
+                "POST \(target) HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer good\r\n"
+                    + "Content-Length: 99999999\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.status == 413)
+            return answer.body
+        }
+        #expect(try refused("/api/push/event").hasPrefix("{\"metadata\":{\"error\":true,"))
+        #expect(try refused("/json/1.3/pushStat").hasPrefix("{\"status_code\":413,"))
+        #expect(try refused("/v1/events").hasPrefix("{\"error\":{\"code\":\"body_too_large\","))
+    }
+
+    @Test func whatTheEndOfTheDaemonCutsOffIsRefusedAsTheSourceReadsIt() throws {
+        let state = Sync.Monitor((isOpen: false, syncs: 0))
+        var options = SpoolOptions()
+        options.storage.sync = { (file) throws(SystemError) in
+            state.withLock { $0.syncs += 1 }
+            state.broadcast()
+            _ = state.wait(until: Clock.deadline(inMilliseconds: 20_000)) {
+                $0.isOpen ? true : nil
+            }
+            try file.sync()
+        }
+        let fixture = try ServiceFixture(options: options)
+        let client = try fixture.client()
+        client.send(
+            ServiceFixture.request(
+                Array(#"{"events":[{"uuid":"u","type":"launch"}]}"#.utf8),
+                target: "/mobile_apps/shop/devices/d/events"))
+        _ = state.wait(until: Clock.deadline(inMilliseconds: 20_000)) { $0.syncs > 0 ? true : nil }
+        fixture.service.startDraining()
+        fixture.server.stop(drainSeconds: 0)
+        let answer = try client.answer()
+        // Its queue gives up what is answered 503.
+        #expect(answer.status == 500)
+        #expect(answer.body.contains("\"code\":\"stopping\""), "\(answer.body)")
+        try ServiceTests.expectRetry(answer)
+        state.withLock { $0.isOpen = true }
+        state.broadcast()
+    }
+}

@@ -178,7 +178,7 @@ _tapline() {
             "key list") words="--app --format --data-dir --database --config --help --version" ;;
             "key revoke") words="--data-dir --database --config --help --version" ;;
             "app") words="alias aliases unalias --help --version" ;;
-            "app alias") words="--data-dir --database --config --help --version" ;;
+            "app alias") words="--without-key --data-dir --database --config --help --version" ;;
             "app aliases") words="--app --format --data-dir --database --config --help --version" ;;
             "app unalias") words="--data-dir --database --config --help --version" ;;
             "report") words="--from --to --tz --app --campaign --by --by-activity --journeys --conversion-window --as-of --since --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;

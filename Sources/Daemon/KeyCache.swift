@@ -17,6 +17,11 @@ package final class KeyCache: KeyStore {
         let isRevoked: Bool
     }
 
+    private struct Alias: Equatable {
+        let app: [UInt8]
+        let isOpen: Bool
+    }
+
     private struct Question {
         let hash: [UInt8]
         let completion: @Sendable (KeyVerdict) -> Void
@@ -24,8 +29,7 @@ package final class KeyCache: KeyStore {
 
     private struct State {
         var entries: [[UInt8]: Entry] = [:]
-        /// Apps by their aliases.
-        var aliases: [String: [UInt8]] = [:]
+        var aliases: [String: Alias] = [:]
         /// Whether the last look into the database succeeded.
         var isCurrent = false
         /// Hashes of unknown keys, with the time (monotonic) until which that is believed.
@@ -97,7 +101,9 @@ package final class KeyCache: KeyStore {
 
     package func lookup(alias: String) -> AliasVerdict {
         state.withLock { state in
-            if let app = state.aliases[alias] { return .known(app: app) }
+            if let found = state.aliases[alias] {
+                return .known(app: found.app, isOpen: found.isOpen)
+            }
             return state.isCurrent ? .unknown : .unavailable
         }
     }
@@ -172,8 +178,10 @@ package final class KeyCache: KeyStore {
     }
 
     private func store(_ rows: [AppAliases.Row]) {
-        var aliases: [String: [UInt8]] = [:]
-        for row in rows { aliases[row.alias] = Array(row.app.utf8) }
+        var aliases: [String: Alias] = [:]
+        for row in rows {
+            aliases[row.alias] = Alias(app: Array(row.app.utf8), isOpen: row.isOpen)
+        }
         let isChanged = state.withLock { state in
             let isChanged = state.aliases != aliases
             state.aliases = aliases
@@ -212,21 +220,23 @@ package final class KeyCache: KeyStore {
         for (question, verdict) in zip(questions, verdicts) { question.completion(verdict) }
     }
 
-    // MARK: The file of aliases: a line each, `HEX-OF-ALIAS APP`, sorted.
+    // MARK: The file of aliases: a line each, `HEX-OF-ALIAS open|keyed APP`, sorted.
 
-    private static func text(of aliases: [String: [UInt8]]) -> String {
-        aliases.map { alias, app in
-            Hex.encode(Array(alias.utf8)) + " " + String(decoding: app, as: UTF8.self) + "\n"
+    private static func text(of aliases: [String: Alias]) -> String {
+        aliases.map { alias, value in
+            "\(Hex.encode(Array(alias.utf8))) \(value.isOpen ? "open" : "keyed") "
+                + String(decoding: value.app, as: UTF8.self) + "\n"
         }.sorted().joined()
     }
 
-    private static func readAliases(_ path: String) -> [String: [UInt8]] {
+    private static func readAliases(_ path: String) -> [String: Alias] {
         guard let bytes = try? File.contents(of: path) else { return [:] }
-        var aliases: [String: [UInt8]] = [:]
+        var aliases: [String: Alias] = [:]
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
-            let parts = line.split(separator: " ", maxSplits: 1)
-            guard parts.count == 2, let alias = Hex.decode(String(parts[0])) else { continue }
-            aliases[String(decoding: alias, as: UTF8.self)] = Array(parts[1].utf8)
+            let parts = line.split(separator: " ", maxSplits: 2)
+            guard parts.count == 3, let alias = Hex.decode(String(parts[0])) else { continue }
+            aliases[String(decoding: alias, as: UTF8.self)] = Alias(
+                app: Array(parts[2].utf8), isOpen: parts[1] == "open")
         }
         return aliases
     }

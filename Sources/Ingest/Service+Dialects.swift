@@ -46,24 +46,27 @@ extension IngestService {
             guard let found = try self.app(ofAlias: vendorApp) else {
                 throw .unknownAlias(vendorApp)
             }
+            guard found.isOpen else { throw .aliasNeedsKey(vendorApp) }
             if let refusal = aliasRates.admit(Array(vendorApp.utf8)) {
                 metrics.count(refusal)
                 throw .tooManyRequests(refusal, of: "this app id without a key")
             }
-            return found
+            return found.app
         }
         guard let vendorApp, !app.elementsEqual(vendorApp.utf8) else { return app }
         guard let found = try self.app(ofAlias: vendorApp) else {
             throw .unknownVendorApp(vendorApp)
         }
-        guard found == app else { throw .wrongVendorApp(vendorApp) }
+        guard found.app == app else { throw .wrongVendorApp(vendorApp) }
         return app
     }
 
-    /// The app that an alias stands for; nil when it is none.
-    private func app(ofAlias alias: String) throws(ServiceRefusal) -> [UInt8]? {
+    /// The app that an alias stands for, and whether it does without a key; nil when it is none.
+    private func app(
+        ofAlias alias: String
+    ) throws(ServiceRefusal) -> (app: [UInt8], isOpen: Bool)? {
         switch keys.lookup(alias: alias) {
-        case .known(let app): return app
+        case .known(let app, let isOpen): return (app: app, isOpen: isOpen)
         case .unknown: return nil
         case .unavailable: throw .aliasesUnavailable(alias)
         }

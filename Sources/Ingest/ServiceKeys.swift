@@ -23,8 +23,8 @@ package enum KeyVerdict: Equatable, Sendable {
 
 /// What is known about a vendor's id of an app.
 package enum AliasVerdict: Equatable, Sendable {
-    /// It stands for an app, by its UTF-8 bytes.
-    case known(app: [UInt8])
+    /// It stands for an app, by its UTF-8 bytes; open when it does in place of a key, too.
+    case known(app: [UInt8], isOpen: Bool)
     /// It is no alias.
     case unknown
     /// It is not known here, and could not be looked up lately.

@@ -136,7 +136,14 @@ extension ServiceRefusal {
         ServiceRefusal(
             403, "unknown_app",
             "no key, and the app id \(shown(id.utf8)) is no alias: make it one with "
-                + "\"tapline app alias\"")
+                + "\"tapline app alias --without-key\"")
+    }
+    static func aliasNeedsKey(_ id: String) -> ServiceRefusal {
+        var refusal = missingKey
+        refusal.message =
+            "no key, and the app id \(shown(id.utf8)) does not do instead: let it with "
+            + "\"tapline app alias --without-key\""
+        return refusal
     }
     static func aliasesUnavailable(_ id: String) -> ServiceRefusal {
         ServiceRefusal(

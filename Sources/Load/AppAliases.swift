@@ -9,24 +9,28 @@ package enum AppAliases {
     package struct Row: Sendable {
         package let alias: String
         package let app: String
+        /// Whether it lets calls in that have no key.
+        package let isOpen: Bool
         /// Text, in UTC.
         package let createdAt: String
     }
 
-    /// Adds an alias, unless it is there; then it stays as it is.
+    /// Adds an alias. One of the same app is opened or closed; one of another app stays as it is.
     ///
+    /// - Parameter isOpen: Whether it lets calls in that have no key.
     /// - Returns: The app that the alias stands for now.
-    package static func insert(
-        _ connection: borrowing PostgresConnection, alias: String, app: String
+    package static func put(
+        _ connection: borrowing PostgresConnection, alias: String, app: String, isOpen: Bool
     ) throws(LoadError) -> String {
         let result = try connection.statement(
             """
-            WITH added AS (
-                INSERT INTO tapline.app_alias (alias, app) VALUES ($1, $2)
-                ON CONFLICT (alias) DO NOTHING RETURNING app
+            WITH put AS (
+                INSERT INTO tapline.app_alias AS old (alias, app, is_open) VALUES ($1, $2, $3)
+                ON CONFLICT (alias) DO UPDATE SET is_open = excluded.is_open
+                WHERE old.app = excluded.app RETURNING app
             )
-            SELECT app FROM added UNION ALL SELECT app FROM tapline.app_alias WHERE alias = $1
-            """, [.text(alias), .text(app)])
+            SELECT app FROM put UNION ALL SELECT app FROM tapline.app_alias WHERE alias = $1
+            """, [.text(alias), .text(app), .bool(isOpen)])
         return result.string(0, 0) ?? app
     }
 
@@ -47,7 +51,8 @@ package enum AppAliases {
     ) throws(LoadError) -> [Row] {
         let result = try connection.statement(
             """
-            SELECT alias, app, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+            SELECT alias, app, is_open,
+                to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
             FROM tapline.app_alias ORDER BY app, alias
             """)
         var rows: [Row] = []
@@ -55,7 +60,10 @@ package enum AppAliases {
             guard let alias = result.string(row, 0), let app = result.string(row, 1) else {
                 continue
             }
-            rows.append(Row(alias: alias, app: app, createdAt: result.string(row, 2) ?? ""))
+            rows.append(
+                Row(
+                    alias: alias, app: app, isOpen: result.bool(row, 2) ?? false,
+                    createdAt: result.string(row, 3) ?? ""))
         }
         return rows
     }

@@ -15,7 +15,9 @@ func runApp(_ parsed: Parsed) throws(OptionsError) -> Int32 {
                     command: "tapline app alias")
             }
         }
-        return makeAlias(app: parsed.operands[0], alias: parsed.operands[1], store)
+        return makeAlias(
+            app: parsed.operands[0], alias: parsed.operands[1],
+            isOpen: parsed.flag("without-key"), store)
     case "aliases":
         return listAliases(
             app: parsed.value("app"), json: parsed.value("format") == "json", store)
@@ -23,11 +25,13 @@ func runApp(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     }
 }
 
-private func makeAlias(app: String, alias: String, _ store: StoreOptions) -> Int32 {
+private func makeAlias(
+    app: String, alias: String, isOpen: Bool, _ store: StoreOptions
+) -> Int32 {
     withStore(store, command: "app") { connection throws(LoadError) in
         // An alias may be made before the daemon has ever run.
         _ = try Migrator.migrate(connection)
-        let holder = try AppAliases.insert(connection, alias: alias, app: app)
+        let holder = try AppAliases.put(connection, alias: alias, app: app, isOpen: isOpen)
         guard holder == app else {
             complain(
                 "tapline app: \"\(alias)\" is an alias of app \"\(holder)\" already",
@@ -45,13 +49,14 @@ private func listAliases(app: String?, json: Bool, _ store: StoreOptions) -> Int
             let items = rows.map { row in
                 "{\"alias\":\(JSONString.quoted(row.alias)),"
                     + "\"app\":\(JSONString.quoted(row.app)),"
-                    + "\"created_at\":\"\(row.createdAt)\"}"
+                    + "\"without_key\":\(row.isOpen),\"created_at\":\"\(row.createdAt)\"}"
             }
             return print("[" + items.joined(separator: ",\n ") + "]\n")
         }
         return print(
             textTable(
-                [["ALIAS", "APP", "CREATED"]] + rows.map { [$0.alias, $0.app, $0.createdAt] }))
+                [["ALIAS", "APP", "WITHOUT KEY", "CREATED"]]
+                    + rows.map { [$0.alias, $0.app, $0.isOpen ? "yes" : "no", $0.createdAt] }))
     }
 }
 

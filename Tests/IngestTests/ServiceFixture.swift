@@ -32,6 +32,14 @@ final class FakeKeys: KeyStore {
             }
         Thread.start(name: "ask") { completion(verdict) }
     }
+
+    func lookup(alias: String) -> AliasVerdict {
+        switch alias {
+        case "open": .known(app: Array("shop".utf8), isOpen: true)
+        case "keyed": .known(app: Array("shop".utf8), isOpen: false)
+        default: .unknown
+        }
+    }
 }
 
 /// Answers what it is told, or that the time is over.

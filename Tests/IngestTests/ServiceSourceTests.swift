@@ -5,8 +5,29 @@ import Platform
 import Spool
 import Testing
 
-/// Calls of sources that the server itself refuses.
+/// Calls of sources: who may send them without a key, and what the server itself refuses of them.
 @Suite struct ServiceSourceTests {
+    /// A call without a key, whole or its beginning.
+    static func keyless(_ body: String, length: Int? = nil) -> String {
+        "POST /api/v1/register-device HTTP/1.1\r\nHost: t\r\n"
+            + "Content-Length: \(length ?? body.utf8.count)\r\n\r\n" + body
+    }
+
+    static func device(_ app: String) -> String { #"{"app_id":"\#(app)","device_uid":"d"}"# }
+
+    @Test(arguments: [("open", 200), ("keyed", 401), ("nobody", 403)])
+    func onlyAnOpenAliasDoesInsteadOfAKey(alias: String, status: Int) throws {
+        let fixture = try ServiceFixture()
+        let client = try fixture.client()
+        client.send(Self.keyless(Self.device(alias)))
+        let answer = try client.answer()
+        #expect(answer.status == status, "\(answer.body)")
+        let keyed = try fixture.post(Self.device(alias), target: "/api/v1/register-device")
+        #expect(keyed.status == (alias == "nobody" ? 404 : 200), "\(keyed.body)")
+    }
+
+    // MARK: What the server refuses by itself
+
     @Test func aLengthOverTheLimitIsRefusedAsTheSourceReadsIt() throws {
         let fixture = try ServiceFixture()
         func refused(_ target: String) throws -> String {

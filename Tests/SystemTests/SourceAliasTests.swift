@@ -152,8 +152,7 @@ extension SystemTests {
         @Test func anAliasIsOfOneAppAndCanBeRemoved() throws {
             let (first, second) = try (SourceApp(Shared.daemon), Shared.app())
             let store = try Shared.daemon.store
-            let again = try Tapline.run(["app", "alias", first.app.name, first.alias] + store)
-            #expect(again.isSuccess, "\(again)")
+            try SourceApp.makeAlias(first.app, first.alias)
             let taken = try Tapline.run(["app", "alias", second.name, first.alias] + store)
             #expect(taken.exit == .code(1))
             #expect(taken.complaints.first?.contains("alias of app \"\(first.app.name)\"") == true)
@@ -162,6 +161,7 @@ extension SystemTests {
                 ["app", "aliases", "--app", first.app.name, "--format", "json"] + store)
             let rows = try JSON(parsing: list.output.utf8).items
             #expect(rows.map { $0["alias"] } == [.string(first.alias)])
+            #expect(rows.map { $0["without_key"] } == [.bool(true)])
 
             #expect(try Tapline.run(["app", "unalias", first.alias] + store).isSuccess)
             #expect(try Tapline.run(["app", "unalias", first.alias] + store).exit == .code(1))
@@ -171,16 +171,56 @@ extension SystemTests {
             }
         }
 
+        @Test func anAliasThatWasNotMadeForItDoesNotDoInsteadOfAKey() throws {
+            let source = try SourceApp(Shared.daemon)
+            func click(_ hash: String, key: String? = nil) throws -> Int {
+                try Shared.daemon.send(
+                    Self.pushwoosh(source, "pushStat", "\"hash\":\"\(hash)\"", key: key)
+                ).status
+            }
+            try SourceApp.makeAlias(source.app, source.alias, isOpen: false)
+            try until("the alias does no more", seconds: 5) {
+                try click("before") == 401 ? true : nil
+            }
+            #expect(try click("keyless") == 401)
+            #expect(try click("keyed", key: "Token") == 200)
+            let list = try Tapline.run(
+                ["app", "aliases", "--app", source.app.name, "--format", "json"]
+                    + Shared.daemon.store)
+            let rows = try JSON(parsing: list.output.utf8).items
+            #expect(rows.map { $0["without_key"] } == [.bool(false)])
+            try SourceApp.makeAlias(source.app, source.alias)
+            try until("the alias does again", seconds: 5) {
+                try click("after") == 200 ? true : nil
+            }
+            let stored = try source.stored()
+            #expect(stored.contains("clicked keyed H - - ios"), "\(stored)")
+            #expect(stored.contains("clicked after H - - ios"), "\(stored)")
+            #expect(!stored.contains("clicked keyless H - - ios"), "\(stored)")
+        }
+
         @Test func aDaemonWithoutItsDatabaseKnowsTheAliases() throws {
             let cluster = try Cluster()
             let daemon = try Daemon(database: cluster.conninfo()).start()
             let source = try SourceApp(daemon)
+            func keyed(_ daemon: Daemon, _ key: String?) throws -> Int {
+                try daemon.send(
+                    Self.pushwoosh(
+                        source, "pushStat", #""hash":"h""#, key: key, application: "keyed alias")
+                ).status
+            }
+            try SourceApp.makeAlias(source.app, "keyed alias", isOpen: false)
+            try until("the second alias is known", seconds: 5) {
+                try keyed(daemon, "Token") == 200 ? true : nil
+            }
             #expect(try daemon.stop() == .code(0))
             let lonely = try Daemon(
                 directory: daemon.directory, database: "host=/nonexistent"
             ).start()
             let answer = try lonely.send(Self.pushwoosh(source, "pushStat", #""hash":"h""#))
             #expect(answer.status == 200, "\(answer.text)")
+            #expect(try keyed(lonely, "Token") == 200)
+            #expect(try keyed(lonely, nil) == 401)
             // One that it never saw may be good: no client may take that for final.
             let unknown = try lonely.send(
                 Self.pushwoosh(source, "pushStat", #""hash":"h""#, application: "new"))

@@ -3,7 +3,7 @@ import Foundation
 /// An app that an SDK of another vendor names by an id of that vendor.
 struct SourceApp {
     let app: App
-    /// The vendor's id, which the daemon knows.
+    /// The vendor's id, which the daemon knows, and which does instead of a key.
     let alias: String
 
     init(_ daemon: Daemon) throws {
@@ -18,8 +18,10 @@ struct SourceApp {
         }
     }
 
-    static func makeAlias(_ app: App, _ alias: String) throws {
-        let outcome = try Tapline.run(["app", "alias", app.name, alias] + app.daemon.store)
+    static func makeAlias(_ app: App, _ alias: String, isOpen: Bool = true) throws {
+        let flags = isOpen ? ["--without-key"] : []
+        let outcome = try Tapline.run(
+            ["app", "alias"] + flags + [app.name, alias] + app.daemon.store)
         guard outcome.isSuccess else { throw Failure("app alias: \(outcome)") }
     }
 

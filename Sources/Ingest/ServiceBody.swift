@@ -19,6 +19,9 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     private let head: EventsHead
     private let call: (any DialectCall)?
     private let bytesMax: Int
+    /// What all bodies of this kind hold, and may hold.
+    private let inFlight: ByteBudget
+    private let inFlightBytesMax: Int
     // Used by one server thread only.
     private var inflater: InflateStream?
     private var bytes: [UInt8] = []
@@ -41,9 +44,16 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         self.head = head
         self.call = call
         let settings = service.settings
-        // Whoever has no key is let in for calls of a line or two.
-        bytesMax =
-            app == nil ? min(settings.lineBytesMax, settings.bodyBytesMax) : settings.bodyBytesMax
+        if app == nil {
+            inFlight = service.metrics.inFlightWithoutKey
+            inFlightBytesMax = settings.inFlightWithoutKeyBytesMax
+            // Whoever has no key is let in for calls of a line or two.
+            bytesMax = min(settings.lineBytesMax, settings.bodyBytesMax, inFlightBytesMax)
+        } else {
+            inFlight = service.metrics.inFlight
+            inFlightBytesMax = settings.inFlightBytesMax
+            bytesMax = settings.bodyBytesMax
+        }
         guard head.isGzip else { return }
         do throws(GzipError) {
             inflater = try InflateStream(limit: bytesMax)
@@ -62,7 +72,6 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     }
 
     private func take(_ piece: Span<UInt8>) throws(ServiceRefusal) {
-        let settings = service.settings
         if bytes.capacity == 0 { bytes = service.buffers.take() }
         if head.isGzip {
             do throws(GzipError) {
@@ -74,17 +83,18 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
             guard bytes.count <= bytesMax else {
                 throw app == nil
-                    ? .tooLargeWithoutKey(limit: bytesMax) : .bodyTooLarge(settings, bytes: nil)
+                    ? .tooLargeWithoutKey(limit: bytesMax)
+                    : .bodyTooLarge(service.settings, bytes: nil)
             }
             // Text never begins with these, so the first look at them is enough.
             if held < 2, Gzip.isGzip(bytes.span) { throw .gzipWithoutHeader }
         }
         let new = bytes.count - held
         held = bytes.count
-        let total = service.metrics.inFlight.add(new)
+        let total = inFlight.add(new)
         service.metrics.inflatedBytes.add(new)
-        guard total <= settings.inFlightBytesMax else {
-            throw .tooMuchInFlight(settings, bytes: total)
+        guard total <= inFlightBytesMax else {
+            throw .tooMuchInFlight(bytes: total, limit: inFlightBytesMax)
         }
     }
 
@@ -117,6 +127,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         }
         var lines = DialectLines(countMax: service.settings.linesMax)
         try call.read(SourceJSON(body), into: &lines)
+        service.buffers.give(consume body)
         if lines.isOver { throw .tooManyLines(service.settings, lines: nil) }
         complaint = lines.complaint
         let app = try service.app(app, vendorApp: lines.vendorApp)
@@ -199,7 +210,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     /// Gives back what the body holds. Comes once from whichever thread ends the body.
     private func release() {
-        service.metrics.inFlight.release(held)
+        inFlight.release(held)
         held = 0
         bytes = []
         inflater = nil

@@ -25,8 +25,10 @@ package final class ServiceMetrics: Sendable {
     package let inflatedBytes: Counter
     /// Seconds from the head of a request to its answer of 200.
     package let acknowledgeSeconds: Histogram
-    /// Inflated bytes of bodies that are not answered yet.
+    /// Inflated bytes of bodies that are not answered yet, and came with a key.
     let inFlight = ByteBudget()
+    /// The same of those without a key.
+    let inFlightWithoutKey = ByteBudget()
 
     /// Makes the instruments.
     package init(_ registry: Registry) {
@@ -67,10 +69,10 @@ package final class ServiceMetrics: Sendable {
             "tapline_body_inflated_bytes_total", "Bytes of bodies after inflating.")
         acknowledgeSeconds = registry.histogram(
             "tapline_acknowledge_seconds", "From the head of a request to its answer of 200.")
-        let inFlight = inFlight
+        let budgets = [inFlight, inFlightWithoutKey]
         registry.gauge(
             "tapline_in_flight_bytes", "Inflated bytes of bodies that are not answered yet."
-        ) { Double(inFlight.used) }
+        ) { Double(budgets.reduce(0) { $0 + $1.used }) }
     }
 
     /// Adds what the HTTP server counts.

@@ -205,10 +205,9 @@ extension ServiceRefusal {
             ])
     }
 
-    static func tooMuchInFlight(_ settings: ServiceSettings, bytes: Int) -> ServiceRefusal {
+    static func tooMuchInFlight(bytes: Int, limit: Int) -> ServiceRefusal {
         ServiceRefusal(
-            503, "too_much_in_flight", "bodies of \(bytes) bytes are being read",
-            details: [("actual", bytes), ("limit", settings.inFlightBytesMax)],
-            retryAfter: jittered(1))
+            503, "too_much_in_flight", "bodies of \(bytes) bytes are being read, limit is \(limit)",
+            details: [("actual", bytes), ("limit", limit)], retryAfter: jittered(1))
     }
 }

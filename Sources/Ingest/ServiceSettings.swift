@@ -6,8 +6,11 @@ package struct ServiceSettings: Sendable {
     package var linesMax = 10_000
     /// One line.
     package var lineBytesMax = 64 * 1024
-    /// Inflated bytes of all bodies that are not answered yet.
+    /// Inflated bytes of all bodies that are not answered yet, but for those without a key.
     package var inFlightBytesMax = 64 * 1024 * 1024
+    /// The same of bodies without a key. They are read before it is known whether anybody may send
+    /// them, so what they hold must not be missing to those who have a key.
+    var inFlightWithoutKeyBytesMax: Int { inFlightBytesMax / 16 }
     /// Requests a second of one key, then 429; 0 for no limit.
     package var keyRequestsPerSecondMax = 0
     /// Events a second of one key, then 429; 0 for no limit.

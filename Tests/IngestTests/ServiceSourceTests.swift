@@ -1,3 +1,4 @@
+import Glibc
 import HTTPServer
 import HTTPTestClient
 import Ingest
@@ -14,6 +15,33 @@ import Testing
     }
 
     static func device(_ app: String) -> String { #"{"app_id":"\#(app)","device_uid":"d"}"# }
+
+    @Test func bodiesWithoutAKeyTakeNothingFromThoseWithOne() throws {
+        let limit = 16_000
+        let fixture = try ServiceFixture { $0.inFlightBytesMax = limit }
+        let holder = try fixture.client()
+        holder.send(Self.keyless(String(repeating: " ", count: 990), length: 1000))
+        while fixture.metric("tapline_in_flight_bytes") != "990" { sched_yield() }
+
+        let other = try fixture.client()
+        other.send(Self.keyless(Self.device("open")))
+        let refused = try other.answer()
+        #expect(refused.status == 503)
+        #expect(refused.body.contains("\"code\":\"too_much_in_flight\""), "\(refused.body)")
+        #expect(refused.body.contains("\"limit\":1000"), "\(refused.body)")
+        try ServiceTests.expectRetry(refused)
+        // All of the limit is left.
+        #expect(try fixture.post(String(repeating: " ", count: limit)).status == 200)
+
+        holder.close()
+        while fixture.metric("tapline_in_flight_bytes") != "0" { sched_yield() }
+        other.send(Self.keyless(Self.device("open")))
+        #expect(try other.answer().status == 200)
+        // What can never fit is not to be tried again.
+        other.send(Self.keyless(String(repeating: " ", count: 1001)))
+        #expect(try other.answer().status == 413)
+        #expect(fixture.metric("tapline_in_flight_bytes") == "0")
+    }
 
     @Test(arguments: [("open", 200), ("keyed", 401), ("nobody", 403)])
     func onlyAnOpenAliasDoesInsteadOfAKey(alias: String, status: Int) throws {

@@ -48,7 +48,7 @@ extension IngestService {
             }
             guard found.isOpen else { throw .aliasNeedsKey(vendorApp) }
             if let refusal = aliasRates.admit(Array(vendorApp.utf8)) {
-                metrics.count(refusal)
+                note(refusal, of: "alias", found.app)
                 throw .tooManyRequests(refusal, of: "this app id without a key")
             }
             return found.app

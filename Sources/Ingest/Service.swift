@@ -230,16 +230,22 @@ package final class IngestService: HTTPHandler {
     /// Refuses a request whose key is over its limit; its body is not read then.
     private func checkRate(of key: [UInt8], _ app: [UInt8]) throws(ServiceRefusal) {
         guard let refusal = rates.admit(key) else { return }
-        metrics.count(refusal)
-        if let count = refusal.unreported {
-            let limit = refusal.limit.rawValue
-            Log.warn(
-                "a key sends more \(limit) than the limit of \(refusal.perSecondMax)/s, refusing "
-                    + "with 429",
-                hint: "Raise http.key_\(limit)_per_second_max if that is not a storm of retries.",
-                ["app": String(decoding: app, as: UTF8.self), "refused": "\(count)"])
-        }
+        note(refusal, of: "key", app)
         throw .tooManyRequests(refusal)
+    }
+
+    /// Counts who is refused, and logs it once in a while.
+    ///
+    /// - Parameter whose: `key` or `alias`, as in the names of the settings.
+    func note(_ refusal: ServiceRates.Refusal, of whose: String, _ app: [UInt8]) {
+        metrics.count(refusal)
+        guard let count = refusal.unreported else { return }
+        let limit = refusal.limit.rawValue
+        Log.warn(
+            "one \(whose) sends more \(limit) than the limit of \(refusal.perSecondMax)/s, "
+                + "refusing with 429",
+            hint: "Raise http.\(whose)_\(limit)_per_second_max if that is not a storm of retries.",
+            ["app": String(decoding: app, as: UTF8.self), "refused": "\(count)"])
     }
 
     // MARK: Refusals of other modules

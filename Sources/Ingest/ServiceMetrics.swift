@@ -57,7 +57,7 @@ package final class ServiceMetrics: Sendable {
         for limit in ServiceRates.Limit.allCases {
             rateLimited[limit] = registry.counter(
                 "tapline_http_rate_limited_total",
-                "Requests refused unread as their key was over its limit, by limit.",
+                "Requests refused as their key, or without one their alias, was over its limit.",
                 ["limit": limit.rawValue])
         }
         self.rateLimited = rateLimited

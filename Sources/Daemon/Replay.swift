@@ -1,6 +1,5 @@
 import Event
 import Ingest
-import JSONLines
 import Load
 import Postgres
 import Spool
@@ -66,7 +65,9 @@ package enum Replay {
         var rejected: [Int64: String] = [:]
         var items: [DeadLetterReplay.Item] = []
         for letter in letters {
-            switch payload(of: letter) {
+            let payload = KeptLine.payload(
+                letter.line, app: letter.app, receivedAt: letter.receivedAt)
+            switch payload {
             case .success(let payload): items.append(.init(id: letter.id, payload: payload))
             case .failure(let rejection): rejected[letter.id] = rejection.code.rawValue
             }
@@ -92,22 +93,6 @@ package enum Replay {
             } else {
                 report(letter.id, .missing)
             }
-        }
-    }
-
-    /// The record of one row that the line gave when it came.
-    private static func payload(of letter: DeadLetter) -> Result<[UInt8], Rejection> {
-        let line = Array(letter.line.utf8)
-        let app = Array(letter.app.utf8)
-        // What was written for a row may be longer than the line that was sent.
-        var decoder = EventDecoder(lineBytesMax: .max)
-        var builder = BodyRecord.Builder(app: app, receivedAt: letter.receivedAt)
-        switch decoder.decode(
-            line: line.rawSpan, receivedAt: letter.receivedAt, sentAtHeader: nil, app: app,
-            into: &builder)
-        {
-        case .accepted: return .success(builder.finish())
-        case .rejected(let rejection): return .failure(rejection)
         }
     }
 }

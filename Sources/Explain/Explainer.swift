@@ -198,13 +198,8 @@ package struct Explainer: ~Copyable {
 
     /// The row that a line gave when it came; nil where this version does not take it.
     private static func event(_ line: String, app: String, _ receivedAt: Int64) -> EventRow? {
-        let (line, app) = (Array(line.utf8), Array(app.utf8))
-        var decoder = EventDecoder(lineBytesMax: .max)
-        var builder = BodyRecord.Builder(app: app, receivedAt: receivedAt)
-        _ = decoder.decode(
-            line: line.rawSpan, receivedAt: receivedAt, sentAtHeader: nil, app: app,
-            into: &builder)
-        return (try? BodyRecord(payload: builder.finish()).rows())?.first
+        let payload = try? KeptLine.payload(line, app: app, receivedAt: receivedAt).get()
+        return payload.flatMap { try? BodyRecord(payload: $0).rows().first }
     }
 
     // MARK: The spool

@@ -61,7 +61,7 @@ let package = Package(
             "Bench",
             [
                 "Daemon", "Load", "Report", "Client", "Sample", "Postgres", "Spool", "Event",
-                "JSONLines", "Platform",
+                "JSONLines", "Platform", "Top",
             ]),
         library("Report", ["Postgres", "Event", "Platform", "Schema"]),
         library("Demo", ["Client", "Sample", "Options"]),

@@ -1,5 +1,6 @@
 import Client
 import Platform
+import Top
 
 /// What a running daemon says of itself, for the laws that tables cannot show.
 package struct DaemonProbe: Sendable {
@@ -48,28 +49,26 @@ package struct DaemonProbe: Sendable {
 
     /// L6: reads the size of the process.
     func process() throws(ClientError) -> LawVerdict {
-        var transfers = try Transfers(
-            connections: 1, userAgent: "tapline-bench", timeoutMilliseconds: 10_000)
-        _ = try transfers.start(nil, to: Target(url: url, key: nil).page("/metrics"))
-        while true {
-            try transfers.run(timeoutMilliseconds: 100)
-            guard let (_, answer) = transfers.nextAnswer() else { continue }
-            guard answer.status == 200 else {
-                let reason = answer.status == 0 ? answer.transportError : "\(answer.status)"
-                return LawVerdict(.bounded, false, "\(url)/metrics cannot be read: \(reason)")
-            }
-            return Self.judge(String(decoding: answer.bytes, as: UTF8.self))
+        var fetcher = try Fetcher(
+            url: Target(url: url, key: nil).page("/metrics").url, path: "/metrics",
+            userAgent: "tapline-bench", timeoutMilliseconds: 10_000)
+        do throws(ClientError) {
+            return Self.judge(try fetcher.get())
+        } catch {
+            guard case .notAnswered = error else { throw error }
+            return LawVerdict(.bounded, false, "\(error)")
         }
     }
 
-    /// Judges the text of /metrics.
-    static func judge(_ metrics: String) -> LawVerdict {
+    /// Judges what /metrics has.
+    static func judge(_ page: [UInt8]) -> LawVerdict {
+        guard let metrics = Scrape(page, at: Clock.monotonic()) else {
+            return LawVerdict(.bounded, false, "/metrics is not of a daemon of Tapline")
+        }
         var parts: [String] = []
         var tooMuch: [String] = []
-        let lines = metrics.split(separator: "\n")
         for (metric, name, limit) in limits {
-            let line = lines.first { $0.hasPrefix(metric + " ") }
-            guard let value = line.flatMap({ Double($0.dropFirst(metric.count + 1)) }) else {
+            guard let value = metrics[metric] else {
                 tooMuch.append("\(metric) is not among the metrics")
                 continue
             }

@@ -1,6 +1,7 @@
 import Client
 import Event
 import JSONLines
+import Platform
 import Postgres
 
 /// Reads every stored event of a run and holds it against the one that the plan gives.
@@ -107,9 +108,8 @@ struct StoredScan {
                 parts.append("\(name) \(String(decoding: text, as: UTF8.self))")
             }
         }
-        let key = row.array(BenchRow.key) ?? []
-        let digits = key.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        return (parts + ["key \(digits)"]).joined(separator: ", ")
+        let key = Hex.encode(row.array(BenchRow.key) ?? [])
+        return (parts + ["key \(key)"]).joined(separator: ", ")
     }
 
     /// Marks the events of a table that keeps them as JSON.

@@ -24,12 +24,11 @@ package enum AppAliases {
     ) throws(LoadError) -> String {
         let result = try connection.statement(
             """
-            WITH put AS (
-                INSERT INTO tapline.app_alias AS old (alias, app, is_open) VALUES ($1, $2, $3)
-                ON CONFLICT (alias) DO UPDATE SET is_open = excluded.is_open
-                WHERE old.app = excluded.app RETURNING app
-            )
-            SELECT app FROM put UNION ALL SELECT app FROM tapline.app_alias WHERE alias = $1
+            INSERT INTO tapline.app_alias AS old (alias, app, is_open) VALUES ($1, $2, $3)
+            ON CONFLICT (alias) DO UPDATE
+                SET is_open = CASE WHEN old.app = excluded.app THEN excluded.is_open
+                    ELSE old.is_open END
+            RETURNING app
             """, [.text(alias), .text(app), .bool(isOpen)])
         return result.string(0, 0) ?? app
     }

@@ -77,20 +77,12 @@ package enum DeadLetters {
     package static func purge(
         _ connection: borrowing PostgresConnection, _ selection: Selection
     ) throws(LoadError) -> Int64 {
-        let row = try connection.statement(
-            """
-            WITH gone AS (
-                DELETE FROM tapline.dead_letter
-                WHERE ($1::bigint[] IS NULL OR id = ANY ($1))
-                    AND ($2::timestamptz IS NULL OR stored_at < $2)
-                RETURNING id
-            ), counted AS (
-                UPDATE tapline.removed SET events = events + (SELECT count(*) FROM gone)
-                WHERE term = 'dead_lettered'
-            )
-            SELECT count(*) FROM gone
-            """, selection.parameters)
-        return row.int64(0, 0) ?? 0
+        try Removal.delete(
+            connection, .deadLetter,
+            which: """
+                ($1::bigint[] IS NULL OR k.id = ANY ($1))
+                    AND ($2::timestamptz IS NULL OR k.stored_at < $2)
+                """, selection.parameters)
     }
 }
 

@@ -45,10 +45,9 @@ extension LoadSession {
     /// Two guards keep a second daemon with the same spool id out: a lock that lives as long as the
     /// session, and the epoch, which every commit checks.
     ///
-    /// - Parameter ledger: Told what the database has counted of this spool, if there is one.
     /// - Returns: What of the spool is committed; nil when nothing is.
     /// - Throws: ``LoadError/spoolIsLoadedElsewhere(_:)`` while another session holds the lock.
-    mutating func claim(_ ledger: Ledger?) throws(LoadError) -> SpoolMark? {
+    mutating func claim() throws(LoadError) -> SpoolMark? {
         let lock = try connection.statement(
             "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", [.text("\(spoolID)")])
         guard lock.bool(0, 0) == true else { throw .spoolIsLoadedElsewhere(spoolID) }
@@ -70,7 +69,6 @@ extension LoadSession {
         books.rejected = row.int64(0, 7) ?? 0
         books.deadLettered = row.int64(0, 8) ?? 0
         claimed = books
-        ledger?.setLoaded(books, of: spoolID)
         return SpoolMark(row, 0)
     }
 

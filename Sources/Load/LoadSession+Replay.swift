@@ -42,7 +42,7 @@ extension LoadSession {
     ) throws(LoadError) -> LoadSession {
         var session = try LoadSession(
             database: database, spoolID: .replay, picture: Picture(), settings: settings)
-        _ = try session.claim(nil)
+        _ = try session.claim()
         try session.readAll()
         return session
     }

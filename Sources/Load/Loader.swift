@@ -121,7 +121,7 @@ package final class Loader: Sendable {
     ) throws(LoadError) {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
-        let checkpoint = try session.claim(nil)
+        let checkpoint = try session.claim()
         let reader = try startReader(from: checkpoint)
         // Not before: what another history has counted is not of this spool.
         ledger.setLoaded(session.claimed, of: spool.id)

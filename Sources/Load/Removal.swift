@@ -1,8 +1,8 @@
 import Postgres
 import Schema
 
-/// What ``Erasure`` and ``Retention`` have in common: an event keeps its row, without its content, and
-/// conflicts and dead letters go; all of it stays counted.
+/// What ``Erasure``, ``Retention`` and ``DeadLetters`` have in common: an event keeps its row, without
+/// its content, and conflicts and dead letters go; all of it stays counted.
 enum Removal {
     /// Lets one of them run at a time, for as long as the connection lives.
     ///

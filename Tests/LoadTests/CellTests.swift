@@ -1,6 +1,5 @@
 import Event
 import Ingest
-import Metrics
 import Platform
 import Postgres
 import PostgresTesting
@@ -104,7 +103,7 @@ import Testing
         let conninfo = fixture.conninfo
         var session = try LoadSession(
             database: { conninfo }, spoolID: .random(), picture: picture, settings: settings)
-        _ = try session.claim(Ledger(registry: Registry()))
+        _ = try session.claim()
         return session
     }
 

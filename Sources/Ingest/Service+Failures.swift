@@ -17,7 +17,7 @@ extension IngestService {
         case .tooLarge(let bytes, let limit):
             ServiceRefusal(
                 413, "body_too_large", "\(error)", details: [("actual", bytes), ("limit", limit)])
-        case .failed, .locked, .notThisSpool, .unsupportedVersion:
+        case .failed, .locked, .notThisSpool, .unsupportedVersion, .unreadable:
             // The cause is in the log; paths of this machine are nobody's business.
             ServiceRefusal(
                 503, "spool_failed", "could not append to spool",

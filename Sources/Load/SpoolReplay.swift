@@ -49,10 +49,17 @@ package enum SpoolReplay {
         package var received = 0
         package var rejected = 0
         package var verdicts = VerdictCounts([])
-        /// Records of another version, which cannot be read.
+        /// Records that cannot be read: damaged, or of another version.
         package var unreadable = 0
+        /// The damaged ones of them by segment; a segment of which nothing can be read counts as one.
+        package var damaged: [UInt64: Int] = [:]
         /// Whether the spool has more, which is not loaded yet and so is the daemon's.
         package var isMoreSpooled = false
+
+        fileprivate mutating func addDamage(_ segment: UInt64, _ records: Int) {
+            unreadable += records
+            damaged[segment, default: 0] += records
+        }
     }
 
     /// Replays.
@@ -141,9 +148,18 @@ private struct ReplayRun: ~Copyable {
         _ segment: UInt64, upTo checkpoint: SpoolMark, _ outcome: inout SpoolReplay.Outcome,
         _ progress: (SpoolReplay.Outcome) -> Void
     ) throws(LoadError) {
-        // A daemon may have deleted it since it was listed.
-        guard var records = try open(segment) else { return }
-        while let record = try next(&records) {
+        guard var records = try open(segment, &outcome) else { return }
+        while let step = try next(&records) {
+            let record: SpoolRecord
+            switch step {
+            case .record(let found): record = found
+            case .damage(let offset, let count):
+                // After the checkpoint it is the daemon's, which may be writing there.
+                if segment < checkpoint.segment || offset < checkpoint.offset {
+                    outcome.addDamage(segment, count)
+                }
+                continue
+            }
             guard record.mark <= checkpoint else {
                 outcome.isMoreSpooled = true
                 return
@@ -171,15 +187,23 @@ private struct ReplayRun: ~Copyable {
         try session.closeSegmentIfFull()
     }
 
-    private func open(_ segment: UInt64) throws(LoadError) -> SegmentRecords? {
+    /// - Returns: Nil when a daemon has deleted it since it was listed, or nothing of it can be read.
+    private func open(
+        _ segment: UInt64, _ outcome: inout SpoolReplay.Outcome
+    ) throws(LoadError) -> SegmentRecords? {
         do throws(SpoolError) {
             return try SegmentRecords.open(directory: directory, segment: segment)
+        } catch .unreadable {
+            outcome.addDamage(segment, 1)
+            return nil
         } catch {
             throw .spool(error)
         }
     }
 
-    private func next(_ records: inout SegmentRecords) throws(LoadError) -> SpoolRecord? {
+    private func next(
+        _ records: inout SegmentRecords
+    ) throws(LoadError) -> SegmentRecords.Step? {
         do throws(SpoolError) {
             return try records.next()
         } catch {

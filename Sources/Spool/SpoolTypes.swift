@@ -105,6 +105,8 @@ package enum SpoolError: Error, Equatable, Sendable, CustomStringConvertible {
     case notThisSpool(SpoolMark)
     /// A segment was written by a newer program.
     case unsupportedVersion(UInt32, path: String)
+    /// Nothing of a segment can be read: its header is damaged, and no record is found without.
+    case unreadable(path: String)
 
     init(_ error: SystemError) {
         self = error.isOutOfSpace ? .noSpace(error) : .failed(error)
@@ -124,6 +126,8 @@ package enum SpoolError: Error, Equatable, Sendable, CustomStringConvertible {
         case .unsupportedVersion(let version, let path):
             "cannot read spool segment \"\(path)\": format is \(version), "
                 + "limit is \(SegmentHeader.version)"
+        case .unreadable(let path):
+            "cannot read spool segment \"\(path)\": its header and all of its records are damaged"
         }
     }
 }

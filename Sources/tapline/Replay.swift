@@ -43,8 +43,12 @@ extension SpoolReplay.Outcome {
         var text =
             "segments \(segments.lowerBound) to \(segments.upperBound): \(records) records, "
             + "\(received) lines\n\(counts)\n"
-        if unreadable > 0 {
-            text += "\(unreadable) records cannot be read: they are of another version\n"
+        for (segment, count) in damaged.sorted(by: { $0.key < $1.key }) {
+            text += "\(count) records of segment \(segment) cannot be read: they are damaged\n"
+        }
+        let foreign = unreadable - damaged.values.reduce(0, +)
+        if foreign > 0 {
+            text += "\(foreign) records cannot be read: they are of another version\n"
         }
         if isMoreSpooled {
             text += "the spool has more, which is not loaded yet: its daemon does that\n"

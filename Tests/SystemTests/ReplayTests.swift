@@ -240,6 +240,43 @@ extension SystemTests {
             #expect(outcome.exit == .code(1) && outcome.error.contains(text), "\(outcome)")
         }
 
+        @Test func damageIsCountedAndTheRestIsReplayed() throws {
+            let rig = try Rig(seed: 16)
+            for index in 0..<6 {
+                let (text, _) = SpoolFaultTests.bulk("r\(index)")
+                try rig.app.store(text.split(separator: "\n").map(String.init))
+            }
+            #expect(try rig.replay()["records"] == .int(6))
+            /// Overwrites the end of a segment, or all of it.
+            func damage(_ segment: Int, _ bytes: Int) throws {
+                let file = try FileHandle(
+                    forUpdating: URL(
+                        filePath: rig.daemon.directory + "/spool/00000000000\(segment).seg"))
+                let size = Int(try file.seekToEnd())
+                try file.seek(toOffset: UInt64(max(0, size - bytes)))
+                try file.write(contentsOf: Data(repeating: 0, count: min(size, bytes)))
+                try file.close()
+            }
+            try damage(1, 10)
+            try damage(2, .max)
+            let outcome = try Tapline.run(["replay", "--format", "json"] + rig.daemon.store)
+            let json = try JSON(parsing: outcome.output.utf8)
+            #expect(outcome.exit == .code(1) && json["unreadable"] == .int(2), "\(outcome)")
+            #expect(1..<5 ~= json["records"].int ?? 0, "\(json)")
+            let text = try Tapline.run(["replay"] + rig.daemon.store)
+            #expect(text.exit == .code(1), "\(text)")
+            for segment in 1...2 {
+                let line = "1 records of segment \(segment) cannot be read: they are damaged"
+                #expect(text.output.contains(line), "\(text)")
+            }
+            // What is gone is not damaged.
+            for segment in 1...2 {
+                try FileManager.default.removeItem(
+                    atPath: rig.daemon.directory + "/spool/00000000000\(segment).seg")
+            }
+            #expect(try rig.replay()["unreadable"] == .int(0))
+        }
+
         @Test func withoutASpoolOrWithoutAnythingLoadedItSaysSo() throws {
             let cluster = try Cluster()
             let empty = TemporaryDirectory()

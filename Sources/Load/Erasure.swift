@@ -33,6 +33,9 @@ package enum Erasure {
         package var deadLetters: Int64 = 0
         /// Devices among them that are marked as test devices; the mark stays.
         package var testDevices: Int64 = 0
+        /// Whether a transaction from before was still under way, so that old versions of rows are left in
+        /// the files.
+        package var isHeld = false
     }
 
     /// Erases.
@@ -46,16 +49,19 @@ package enum Erasure {
         try Removal.begin(connection)
         let batch = try remember(connection, subjects)
         var outcome = Outcome()
+        var changed: Set<Int> = []
         let segments = try Removal.segments(connection)
         for (index, segment) in segments.enumerated() {
             progress(index, segments.count)
             // Later batches knew of it when they were loaded.
-            outcome.events += try Removal.anonymise(
+            let events = try Removal.anonymise(
                 connection, segment: segment,
                 which: """
                     e.batch <= $4 AND (e.device_id = ANY ($1) OR e.person_id = ANY ($2))
                         AND ($3::text IS NULL OR e.app = $3)
                     """, subjects.parameters + [.int64(batch)])
+            outcome.events += events
+            if events > 0 { changed.insert(segment) }
         }
         let isOfThem = """
             (k.body::json ->> 'device_id' = ANY ($1) OR k.body::json ->> 'person_id' = ANY ($2))
@@ -73,6 +79,7 @@ package enum Erasure {
             WHERE device_id = ANY ($1) AND ($2::text IS NULL OR app = $2)
             """, [.textArray(subjects.devices), subjects.app.map { .text($0) } ?? .null])
         outcome.testDevices = marks.int64(0, 0) ?? 0
+        outcome.isHeld = try Vacuum.run(connection, changed: changed)
         return outcome
     }
 

@@ -16,6 +16,10 @@ package enum Retention {
         package var bytes: Int64 = 0
         /// Segments that a report held on to: the next run makes them smaller.
         package var busy: [Int] = []
+        /// Segments whose table is not of the role that retention runs as, so that they stay as large.
+        package var notOwned: [Int] = []
+        /// Whether waiting for older transactions was in vain once.
+        fileprivate var isHeld = false
     }
 
     /// A segment, as it is before.
@@ -39,13 +43,18 @@ package enum Retention {
     ) throws(LoadError) -> Outcome {
         try Removal.begin(connection)
         var outcome = Outcome()
+        var changed: Set<Int> = []
         let numbers = try Removal.segments(connection)
         for (index, number) in numbers.enumerated() {
             progress(index, numbers.count)
             let segment = try look(connection, number)
-            try empty(connection, segment, horizon, &outcome)
-            if !segment.isOpen, !segment.isCompact, let last = segment.last, last < horizon {
+            let events = try empty(connection, segment, horizon)
+            outcome.events += events
+            if events > 0 { changed.insert(number) }
+            if !segment.isOpen, !segment.isCompact, let last = segment.last, last < horizon,
                 try compact(connection, number, &outcome)
+            {
+                changed.remove(number)
             }
         }
         let isOld = "k.received_at < $1"
@@ -53,6 +62,8 @@ package enum Retention {
             connection, .conflict, which: isOld, [.timestamp(horizon)])
         outcome.deadLetters = try Removal.delete(
             connection, .deadLetter, which: isOld, [.timestamp(horizon)])
+        // What has to stay goes with the next run.
+        _ = try Vacuum.run(connection, changed: changed)
         return outcome
     }
 
@@ -82,19 +93,19 @@ package enum Retention {
         return segment
     }
 
+    /// - Returns: How many events lost their content.
     private static func empty(
-        _ connection: borrowing PostgresConnection, _ segment: Segment, _ horizon: Int64,
-        _ outcome: inout Outcome
-    ) throws(LoadError) {
+        _ connection: borrowing PostgresConnection, _ segment: Segment, _ horizon: Int64
+    ) throws(LoadError) -> Int64 {
         if !segment.isOpen {
             guard let first = segment.first, let last = segment.last, first < horizon else {
-                return
+                return 0
             }
-            if let bare = segment.bareBefore, bare > min(last, horizon - 1) { return }
+            if let bare = segment.bareBefore, bare > min(last, horizon - 1) { return 0 }
         }
         do throws(LoadError) {
             _ = try connection.statement("BEGIN")
-            outcome.events += try Removal.anonymise(
+            let events = try Removal.anonymise(
                 connection, segment: segment.number, which: "e.received_at < $1",
                 [.timestamp(horizon)])
             if !segment.isOpen {
@@ -103,6 +114,7 @@ package enum Retention {
                     [.int32(Int32(segment.number)), .timestamp(horizon)])
             }
             _ = try connection.statement("COMMIT")
+            return events
         } catch {
             _ = try? connection.execute("ROLLBACK")
             throw error
@@ -111,28 +123,48 @@ package enum Retention {
 
     /// Gives back the space of what was removed. Whoever reads the segment meanwhile waits: loaders and
     /// reports, so this does not wait long for them either.
+    ///
+    /// - Returns: Whether it is done.
     private static func compact(
         _ connection: borrowing PostgresConnection, _ number: Int, _ outcome: inout Outcome
-    ) throws(LoadError) {
-        func size() throws(LoadError) -> Int64 {
-            try connection.statement(
-                "SELECT pg_total_relation_size('tapline.event_\(number)')"
-            ).int64(0, 0) ?? 0
+    ) throws(LoadError) -> Bool {
+        // What an older transaction may see would be written anew, too.
+        if !outcome.isHeld { outcome.isHeld = try !Vacuum.waitForOlder(connection) }
+        guard !outcome.isHeld else {
+            outcome.busy.append(number)
+            return false
         }
-        let before = try size()
+        let before = try file(of: number, connection)
         _ = try connection.statement("SET lock_timeout = '1s'")
         do throws(LoadError) {
             _ = try connection.statement("VACUUM (FULL) tapline.event_\(number)")
         } catch .postgres(.refused(let report)) where report.sqlstate == "55P03" {
             outcome.busy.append(number)
             _ = try connection.statement("SET lock_timeout = 0")
-            return
+            return false
         }
         _ = try connection.statement("SET lock_timeout = 0")
+        let after = try file(of: number, connection)
+        // PostgreSQL only warns whoever does not own the table.
+        guard after.node != before.node else {
+            outcome.notOwned.append(number)
+            return false
+        }
         _ = try connection.statement(
             "UPDATE tapline.segment SET is_compact = true WHERE segment = $1",
             [.int32(Int32(number))])
         outcome.compacted += 1
-        outcome.bytes += before - (try size())
+        outcome.bytes += before.bytes - after.bytes
+        return true
+    }
+
+    /// The file of a segment's table, and the bytes that it takes with its index.
+    private static func file(
+        of number: Int, _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> (node: Int64, bytes: Int64) {
+        let table = "'tapline.event_\(number)'"
+        let row = try connection.statement(
+            "SELECT pg_relation_filenode(\(table))::bigint, pg_total_relation_size(\(table))")
+        return (row.int64(0, 0) ?? 0, row.int64(0, 1) ?? 0)
     }
 }

@@ -25,8 +25,8 @@ enum Segments {
             """)
     }
 
-    /// SQL that makes the partition of a segment; without an index, and with nothing for autovacuum
-    /// to do, as its rows never change.
+    /// SQL that makes the partition of a segment; without an index, and without autovacuum: its rows are
+    /// changed by erase and retention only, and ``Vacuum`` comes after those.
     static func create(_ segment: Int) -> String {
         """
         CREATE TABLE IF NOT EXISTS tapline.event_\(segment)
@@ -55,11 +55,17 @@ enum Segments {
 
     /// Merges the cells of closing segments and marks them sealed.
     ///
-    /// Their rows are not vacuumed: none is dead but for a failed transaction, building the index has
-    /// set their hint bits, and freezing them can wait until the transaction ids are far older.
+    /// They are vacuumed only if erase or retention changed rows while they were open: else none is dead
+    /// but for a failed transaction, building the index has set their hint bits, and freezing them can
+    /// wait until the transaction ids are far older.
     static func sealClosing(_ connection: borrowing PostgresConnection) throws(LoadError) {
-        guard try hasClosing(connection) else { return }
+        let oldest = try connection.statement(
+            "SELECT min(segment)::bigint FROM tapline.segment WHERE state = 'closing'")
+        guard let first = oldest.int64(0, 0) else { return }
+        let next = try Vacuum.closed(connection, from: first)
         let sealed = try connection.statement("SELECT tapline.merge_cells()")
+        // What was closed since it was looked at.
+        try Vacuum.closed(connection, from: next)
         // What was moved is free for the changes of the next segment.
         _ = try connection.statement("VACUUM tapline.cell_change")
         Log.info("sealed \(sealed.int64(0, 0) ?? 0) segments of the event table")

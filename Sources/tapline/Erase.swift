@@ -25,6 +25,12 @@ func runErase(_ parsed: Parsed) throws(OptionsError) -> Int32 {
                 "\(outcome.testDevices) of the devices are marked as test devices; the mark stays",
                 hint: "It is a row of tapline.test_device, which reports depend on.")
         }
+        if outcome.isHeld {
+            complain(
+                "old versions of erased rows are still in the files of the database: "
+                    + "a transaction that began before has not ended",
+                hint: "Erase again when it has; no statement reads them.")
+        }
         if isJSON {
             return print(
                 "{\"events\":\(outcome.events),\"conflicts\":\(outcome.conflicts),"

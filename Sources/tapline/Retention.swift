@@ -12,6 +12,11 @@ func runRetention(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     ) { connection throws(LoadError) in
         let outcome = try Retention.run(
             connection, receivedBefore: horizon, progress: noteSegments("retention"))
+        if !outcome.notOwned.isEmpty {
+            complain(
+                "\(outcome.notOwned.count) segments were not made smaller: another role owns them",
+                hint: "Run retention as the role that owns the tables of Tapline.")
+        }
         let before = Clock.rfc3339(horizon, fractionDigits: 0)
         if isJSON {
             let busy = outcome.busy.map { "\($0)" }.joined(separator: ",")

@@ -33,121 +33,6 @@ extension SystemTests {
             #"{"type":"clicked","message_uid":"gone-d-m0","device_id":"gone-d","#
             + #""event_uid":"gone-poison","campaign_id":"poison"}"#
 
-        /// A daemon with closed segments and an open one.
-        struct Rig {
-            let cluster: Cluster
-            let daemon: Daemon
-            let app: App
-            let sql: SQL
-
-            init() throws {
-                cluster = try Cluster()
-                daemon = try Daemon(
-                    database: cluster.conninfo(),
-                    settings: ["load.batch_age_ms": "5", "load.segment_rows_max": "100"]
-                ).start()
-                app = try App(daemon)
-                try app.store([App.click("first", device: "d1")])
-                sql = try daemon.sql()
-                try sql.rows(
-                    "ALTER TABLE tapline.event ADD CONSTRAINT poison "
-                        + "CHECK (campaign_id <> 'poison')")
-            }
-
-            /// Sends 241 events in several batches, a conflict and a dead letter.
-            func fill() throws {
-                for start in stride(from: 0, to: 80, by: 20) {
-                    try app.store(EraseTests.lines(start..<start + 20))
-                }
-                let json = try app.store([EraseTests.conflict, EraseTests.poison])
-                guard json["conflicts"] == .int(1), json["dead_lettered"] == .int(1) else {
-                    throw Failure("\(json)", isFinal: true)
-                }
-                let segments = try sql.int("SELECT max(segment) FROM tapline.segment")
-                try #require(segments > 2)
-            }
-
-            /// When about half was stored.
-            func middle() throws -> String {
-                try #require(
-                    try sql.value(
-                        """
-                        SELECT to_char(
-                            stored_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-                        FROM tapline.batch ORDER BY batch OFFSET 3 LIMIT 1
-                        """))
-            }
-
-            func erase(_ arguments: [String] = ["--device", "gone-d", "--person", "gone-p"]) throws
-                -> JSON
-            {
-                let outcome = try Tapline.run(
-                    ["erase", "--format", "json"] + arguments + daemon.store)
-                guard outcome.isSuccess else {
-                    // Where one was killed, its session may not have ended yet.
-                    throw Failure(
-                        "erase: \(outcome)", isFinal: !outcome.error.contains("another"))
-                }
-                return try JSON(parsing: outcome.output.utf8)
-            }
-
-            /// How many events are as `condition` says.
-            func count(_ condition: String) throws -> Int {
-                try sql.int("SELECT count(*) FROM tapline.event WHERE \(condition)")
-            }
-
-            /// Rows of any table that hold a text anywhere; tables are named with their number.
-            func rows(with text: String = EraseTests.secret) throws -> [String] {
-                let hex = text.utf8.map { String($0, radix: 16) }.joined()
-                let tables = try sql.rows(
-                    """
-                    SELECT oid::regclass FROM pg_class
-                    WHERE relkind = 'r' AND relnamespace = 'tapline'::regnamespace
-                    """
-                ).compactMap { $0[0] }
-                return try tables.compactMap { table in
-                    let count = try sql.int(
-                        """
-                        SELECT count(*) FROM \(table) t
-                        WHERE t::text LIKE '%\(text)%' OR t::text LIKE '%\(hex)%'
-                        """)
-                    return count == 0 ? nil : "\(table): \(count)"
-                }
-            }
-
-            /// What reports of many kinds say, but for when they were made.
-            func reports(asOf: String) throws -> [JSON] {
-                let kinds = [
-                    [], ["--by", "platform"], ["--by", "campaign,platform"], ["--by", "type"],
-                    ["--by", "hour"], ["--by-activity", "--from", "1d"], ["--as-of", asOf],
-                    ["--journeys", "always"], ["--include-test"],
-                ]
-                return try kinds.map { options in
-                    let outcome = try Tapline.run(
-                        ["report", "--format", "json"] + options + daemon.store)
-                    guard outcome.isSuccess else { throw Failure("report: \(outcome)") }
-                    let json = try JSON(parsing: outcome.output.utf8)
-                    try #require(!json["campaigns"].items.isEmpty)
-                    return .array([json["totals"], json["campaigns"]])
-                }
-            }
-
-            func waitUntilBlocked(_ command: String) throws {
-                try until("tapline \(command) waits for a lock") {
-                    try sql.int(
-                        """
-                        SELECT count(*) FROM pg_stat_activity
-                        WHERE application_name = 'tapline \(command)' AND wait_event_type = 'Lock'
-                        """) == 1 ? true : nil
-                }
-            }
-
-            func expectBalanced(removed: Int64) throws {
-                let (exit, books) = try daemon.check()
-                #expect(exit == .code(0) && books["removed"] == .int(removed), "\(books)")
-            }
-        }
-
         @Test func whatIsErasedIsNowhereAndStaysSoWhateverIsSentAgain() throws {
             let rig = try Rig()
             try rig.fill()
@@ -181,6 +66,42 @@ extension SystemTests {
             try rig.app.store([App.click("gone-new", device: "gone-d")])
             #expect(try rig.count("device_id = 'gone-d'") == 1)
             #expect(try rig.count("person_id = 'p' AND message_uid <> ''") == 180)
+        }
+
+        @Test func noOldVersionOfARowIsLeftInClosedSegments() throws {
+            let rig = try Rig()
+            try rig.fill()
+            try rig.app.store(Self.lines(80..<85))
+            let closed = "state <> 'open'"
+            #expect(try rig.versions(segments: closed) > 0)
+            let open = try rig.sql.int("SELECT segment FROM tapline.turn")
+            #expect(try rig.erase()["events"] == .int(66))
+            #expect(try rig.versions(segments: closed) == 0)
+            // Those of the open one go when it is closed.
+            #expect(try rig.versions(segments: "segment = \(open)") > 0)
+            try rig.app.store((0..<100).map { App.click("m\($0)", device: "d") })
+            try until("the open segment is sealed") {
+                try rig.sql.value("SELECT state FROM tapline.segment WHERE segment = \(open)")
+                    == "sealed" ? true : nil
+            }
+            #expect(try rig.versions(segments: "segment = \(open)") == 0)
+        }
+
+        /// What an old transaction sees cannot go: the command says so, and the next one does it.
+        @Test func whatAnOlderTransactionSeesGoesWithTheNextErase() throws {
+            let rig = try Rig()
+            try rig.fill()
+            let reader = try rig.daemon.sql()
+            try reader.rows("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM tapline.turn")
+            let held = try Tapline.run(
+                ["erase", "--device", "gone-d", "--person", "gone-p"] + rig.daemon.store)
+            #expect(held.isSuccess && held.error.contains("has not ended"), "\(held)")
+            #expect(try rig.versions(segments: "state <> 'open'") > 0)
+            try reader.rows("COMMIT")
+            try until("the next erase has done it", interval: 0.5) {
+                #expect(try rig.erase()["events"] == .int(0))
+                return try rig.versions(segments: "state <> 'open'") == 0 ? true : nil
+            }
         }
 
         @Test func ofAPersonOrAnAppOnlyThatIsErased() throws {

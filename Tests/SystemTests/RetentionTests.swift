@@ -25,6 +25,7 @@ extension SystemTests {
                     && done["dead_letters"] == .int(1) && done["busy"] == .array([]), "\(done)")
             #expect(done["compacted"].int ?? 0 >= 2 && done["bytes"].int ?? 0 > 0, "\(done)")
             #expect(try rig.rows() == [])
+            #expect(try rig.versions(segments: "state <> 'open'") == 0)
             #expect(try rig.rows(with: "person") == [] && rig.rows(with: "sent-1") == [])
             #expect(try rig.reports(asOf: asOf) == before)
             try rig.expectBalanced(removed: 2)

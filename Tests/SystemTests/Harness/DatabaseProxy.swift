@@ -145,15 +145,16 @@ final class DatabaseProxy: @unchecked Sendable {
             let mode = lock.withLock { self.mode }
             if poller.revents == 0 { continue }
             if mode == .stopReading {
-                if Int32(poller.revents) & POLLHUP != 0 { return Self.end(link) }
+                // That the server ends a session which was in a transaction does not get through.
+                if isUpwards, Int32(poller.revents) & POLLHUP != 0 { return Self.end(link) }
                 usleep(5000)
                 continue
             }
             let count = unsafe recv(source, &bytes, bytes.count, 0)
             let isForgotten = lock.withLock { link.isForgotten }
             if count <= 0 {
-                // What a crash hides: that the server is gone.
-                if isForgotten, !isUpwards { return }
+                // What a crash and a silent way hide: that the server has ended the session.
+                if isForgotten || mode == .swallow, !isUpwards { return }
                 return Self.end(link)
             }
             if mode == .swallow || isForgotten { continue }

@@ -22,6 +22,8 @@ SANITIZED = SpoolTests|HTTPServerTests|IngestTests|JSONLinesTests|GzipTests|Even
 REPORT_DIR ?= .build/bench/report
 PEER_PYTHON = .build/bench/python
 SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
+# A test that hangs ends the run, far from what any run takes.
+SWIFT_TEST = timeout --kill-after=30 2400 swift test
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
 .PHONY: build demo test test-oracle test-sanitize soak fuzz lint unit install clean packages test-packages
@@ -46,10 +48,10 @@ lint:
 # the tests start.
 test: unit
 	$(SWIFT_BUILD)
-	TAPLINE_BINARY=$(CURDIR)/$(BINARY) swift test --filter 'SystemTests|DashboardTests'
+	TAPLINE_BINARY=$(CURDIR)/$(BINARY) $(SWIFT_TEST) --filter 'SystemTests|DashboardTests'
 
 unit: test-packages lint
-	swift test --skip 'SystemTests|DashboardTests'
+	$(SWIFT_TEST) --skip 'SystemTests|DashboardTests'
 
 # Each prints its figures and writes its section of docs/benchmarks.md: on an empty database (ten
 # minutes), with many stored events, beside peers; the last writes what docs/performance.md is made of.

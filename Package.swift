@@ -137,9 +137,8 @@ let package = Package(
         tests(
             "LoadTests",
             [
-                "Load", "Ingest", "Report", "Postgres", "PostgresTesting", "Spool", "Event",
-                "Metrics",
-                "Platform", "Schema",
+                "Load", "Ingest", "Report", "Postgres", "PostgresTesting", "PythonTesting", "Spool",
+                "Event", "Metrics", "Platform", "Schema",
             ]),
         // Not part of `tapline`: `swift run -c release ingest-bench`.
         .executableTarget(
@@ -149,15 +148,21 @@ let package = Package(
                 "HTTPTestClient", "Metrics",
             ],
             path: "Benchmarks/Ingest", swiftSettings: strict),
+        .target(
+            name: "PythonTesting", path: "Tests/PythonTesting", swiftSettings: strict),
         .testTarget(
-            name: "DashboardTests",
+            name: "DashboardTests", dependencies: ["PythonTesting"],
             exclude: [
                 "browser.py", "harness.py", "test_benchmarks.py", "test_dashboards.py",
                 "test_deploy.py", "test_documents.py", "test_live.py", "test_openapi.py",
                 "test_rules.py",
             ], swiftSettings: strict),
         tests(
-            "ReportTests", ["Report", "Postgres", "PostgresTesting", "Event", "Platform", "Schema"]),
+            "ReportTests",
+            [
+                "Report", "Postgres", "PostgresTesting", "PythonTesting", "Event", "Platform",
+                "Schema",
+            ]),
         .target(
             name: "FuzzProperties",
             dependencies: [

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -12,34 +13,40 @@ PROGRAM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome")
      if (path := shutil.which(name))), None)
 
+# Far from what any call takes.
+ANSWER_SECONDS = 60
+
 
 class Browser:
     """One page of one browser."""
 
     def __init__(self, width=1280, height=900):
         self.profile = tempfile.mkdtemp(prefix="tapline-browser-")
+        self.log_path = self.profile + "/log"
         to_child, self.output = os.pipe()
         self.input, from_child = os.pipe()
-
-        def take_pipes():
-            # The program reads commands from 3 and writes answers to 4.
-            high = [os.dup2(to_child, 60), os.dup2(from_child, 61)]
-            os.dup2(high[0], 3)
-            os.dup2(high[1], 4)
-
-        self.child = subprocess.Popen(
-            [PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-             "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
-             f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            close_fds=False, preexec_fn=take_pipes)
+        # The program reads commands from 3 and writes answers to 4.
+        program = f'exec "$@" 3<&{to_child} 4>&{from_child}'
+        with open(self.log_path, "wb") as log:
+            self.child = subprocess.Popen(
+                ["bash", "-c", program, "bash", PROGRAM, "--headless=new", "--no-sandbox",
+                 "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+                 "--no-first-run", "--disable-crash-reporter", "--remote-debugging-pipe",
+                 f"--user-data-dir={self.profile}/user", f"--window-size={width},{height}",
+                 "about:blank"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                pass_fds=(to_child, from_child))
         os.close(to_child)
         os.close(from_child)
         self.buffer, self.count, self.session = b"", 0, None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call(
-            "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.size(width, height)
+        try:
+            target = self.call("Target.createTarget", url="about:blank")["targetId"]
+            self.session = self.call(
+                "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            self.size(width, height)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self):
         self.child.kill()
@@ -54,18 +61,29 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.output, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             while b"\0" not in self.buffer:
-                data = os.read(self.input, 1 << 16)
-                if not data:
-                    raise AssertionError("the browser has ended")
-                self.buffer += data
+                self.buffer += self.read(method, deadline)
             line, self.buffer = self.buffer.split(b"\0", 1)
             answer = json.loads(line)
             if answer.get("id") == self.count:
                 if "error" in answer:
                     raise AssertionError(f"{method}: {answer['error']}")
                 return answer["result"]
+
+    def read(self, method, deadline):
+        """What the browser says next; a browser that says nothing may be waited for for ever."""
+        ready, _, _ = select.select([self.input], [], [], max(0, deadline - time.monotonic()))
+        data = os.read(self.input, 1 << 16) if ready else b""
+        if not data:
+            what = "has ended" if ready else f"says nothing for {ANSWER_SECONDS} s"
+            raise AssertionError(f"{method}: the browser {what}\n{self.log()}")
+        return data
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()[-4000:]
 
     def size(self, width, height):
         self.call(

@@ -5,6 +5,7 @@ import Metrics
 import Platform
 import Postgres
 import PostgresTesting
+import PythonTesting
 import Report
 import Spool
 import Testing
@@ -76,12 +77,11 @@ import Testing
             fixture = try Fixture()
             connection = try PostgresConnection(conninfo: fixture.conninfo)
             directory = try TestDirectory.make()
-            let (status, said) = try OracleTests.python(
-                "generate.py",
+            let (status, said) = try PythonScript.run(
                 [
-                    "--directory", directory, "--events", "\(OracleTests.events)", "--seed",
-                    "\(seed)", "--reports", "\(OracleTests.reports)",
-                ] + (isFreeOfArrival ? ["--free-of-arrival"] : []))
+                    "generate.py", "--directory", directory, "--events", "\(OracleTests.events)",
+                    "--seed", "\(seed)", "--reports", "\(OracleTests.reports)",
+                ] + (isFreeOfArrival ? ["--free-of-arrival"] : []), in: "Oracle", seconds: 3600)
             #expect(status == 0, "\(said)")
         }
 
@@ -148,25 +148,11 @@ import Testing
                 reports.append(UInt8(ascii: "\n"))
             }
             try Data(reports).write(to: URL(filePath: "\(directory)/reports.ndjson"))
-            let (status, said) = try OracleTests.python("agree.py", [directory])
+            let (status, said) = try PythonScript.run(
+                ["agree.py", directory], in: "Oracle", seconds: 3600)
             #expect(status == 0, "\(said)")
             print(said, terminator: "")
         }
-    }
-
-    static func python(_ script: String, _ arguments: [String]) throws -> (Int32, String) {
-        let oracle = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../Oracle").standardized
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-B", oracle.appending(path: script).path] + arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let said = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: said, as: UTF8.self))
     }
 
     static func settings(_ segmentRowsMax: Int) -> LoadSettings {

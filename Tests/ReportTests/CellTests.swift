@@ -2,6 +2,7 @@ import Event
 import Foundation
 import Postgres
 import PostgresTesting
+import PythonTesting
 import Report
 import Testing
 
@@ -206,11 +207,11 @@ import Testing
         try Data(lines.utf8).write(to: URL(filePath: directory + "/rows.ndjson"))
         try Data(report.render(.json)).write(to: URL(filePath: directory + "/report.json"))
 
-        let (status, said) = try Python.run(
-            "recompute.py",
-            ["--rows"] + question.arguments
+        let (status, said) = try PythonScript.run(
+            ["recompute.py", "--rows"] + question.arguments
                 + (0..<marked.rows).flatMap { ["--test-device", marked.string($0, 0)!] }
-                + ["--compare", directory + "/report.json", directory + "/rows.ndjson"])
+                + ["--compare", directory + "/report.json", directory + "/rows.ndjson"],
+            in: "Python")
         #expect(status == 0, "\(question): \(said)")
     }
 }

@@ -34,8 +34,13 @@ final class ChildProcess: @unchecked Sendable {
         unsafe posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         unsafe posix_spawn_file_actions_addopen(&actions, 1, outputPath, flags, 0o644)
         unsafe posix_spawn_file_actions_addopen(&actions, 2, errorPath, flags, 0o644)
-        // Nothing of the test run is inherited; closing what is not open is no error here.
-        for file in Int32(3)..<512 { unsafe posix_spawn_file_actions_addclose(&actions, file) }
+        // Nothing of the test run is inherited, however many connections another test has open now.
+        // Closing what is not open is no error here; a few more may be opened until the program starts.
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+        let highest = open.compactMap { Int32($0) }.max() ?? 0
+        for file in 3...highest + 256 {
+            unsafe posix_spawn_file_actions_addclose(&actions, file)
+        }
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe _ = posix_spawnattr_destroy(&attributes) }

@@ -5,7 +5,15 @@ extension Schema {
         case events(EventScope)
         /// Cells, and for units that are special, if there are any, their events; as they are, or as
         /// they were when the batch of the report was the newest.
-        case cells(CellTable, withSpecial: Bool, isPast: Bool)
+        case cells(CellTable, pieces: UnitPieces?, withSpecial: Bool, isPast: Bool)
+    }
+
+    /// How the units of cells are cut where rows are by what is of an event.
+    package enum UnitPieces: Sendable {
+        /// By the type of events, or by type and button.
+        case types
+        /// By button.
+        case actions
     }
 
     /// Which cells a report is made of: the fewer there are, the faster.
@@ -51,25 +59,30 @@ extension Schema {
 
         package init() {}
 
+        fileprivate init(_ pieces: UnitPieces?) { isByEvent = pieces != nil }
+
         /// Whether units are cut into pieces.
         var isCut: Bool { isByActivity || isByEvent || hasJourney }
     }
 
     /// The statement of a report up to its CTE `result`, from `sql/report/`; the placeholders
     /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>`, `<quarter>`,
-    /// `<version flags>` and `<conversion window>` are left; of ``EventScope`` that are cut also
+    /// `<version flags>` and `<conversion window>` are left; of cells also `<cell first>`, `<cell second>` and
+    /// `<type words>`; of ``EventScope`` that are cut also
     /// `<piece one>`, `<piece two>`, `<piece first>` and `<piece second>`.
     package static func reportResult(from source: UnitSource) -> String {
         switch source {
         case .events(let scope):
             "WITH " + units(fromSpecial: false, scope) + allUnits(scope)
                 + counts(hasJourney: scope.hasJourney)
-        case .cells(let table, withSpecial: true, let isPast):
-            "WITH " + units(fromSpecial: true, isPast: isPast) + units(from: table, isPast: isPast)
-                + specialUnits
+        case .cells(let table, let pieces, withSpecial: true, let isPast):
+            "WITH " + units(fromSpecial: true, EventScope(pieces), isPast: isPast)
+                + units(from: table, pieces, isPast: isPast)
+                + (pieces == nil ? specialUnits : specialPieces)
                 + counts(hasJourney: false)
-        case .cells(let table, withSpecial: false, let isPast):
-            "WITH " + units(from: table, isPast: isPast) + plainUnits + counts(hasJourney: false)
+        case .cells(let table, let pieces, withSpecial: false, let isPast):
+            "WITH " + units(from: table, pieces, isPast: isPast) + plainUnits
+                + counts(hasJourney: false)
         }
     }
 
@@ -107,7 +120,7 @@ extension Schema {
 
     private static func allUnits(_ scope: EventScope) -> String {
         (scope.isCut
-            ? report(.piece).filled(["delivered": delivered])
+            ? report(.piece).filled(["delivered": delivered, "pieces of units": "unit"])
             : "unit AS (SELECT \(unitColumns), 0 AS part FROM exact)")
                 + """
                 ,
@@ -120,6 +133,13 @@ extension Schema {
         sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
 
         """
+    private static let specialPieces =
+        report(.piece).filled(["delivered": delivered, "pieces of units": "cut"]) + """
+            ,
+            unit AS (SELECT \(unitColumns), part FROM cut UNION ALL SELECT * FROM plain),
+            sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
+
+            """
     private static let plainUnits = """
         unit AS (SELECT * FROM plain),
         sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
@@ -180,7 +200,9 @@ extension Schema {
     }
 
     /// CTE `plain`, and a comma; what the cells do not know is null.
-    private static func units(from table: CellTable, isPast: Bool = false) -> String {
+    private static func units(
+        from table: CellTable, _ pieces: UnitPieces? = nil, isPast: Bool = false
+    ) -> String {
         // A condition on the quarter itself, which an index can answer.
         let inPeriod = """
             ($2::timestamptz IS NULL
@@ -196,7 +218,7 @@ extension Schema {
             ["states", "units", "clicks", "late", "app"]
             + [table == .time ? "NULL::text AS campaign_id" : "campaign_id"]
             + [isTimeless ? "NULL::int AS quarter" : "quarter"]
-            + Self.columns.map { hasDimensions ? $0 : "NULL::text AS \($0)" }
+            + cellDimensions.map { hasDimensions ? $0 : "NULL::text AS \($0)" }
         func rows(_ name: String, _ condition: String) -> String {
             """
             SELECT \(columns.joined(separator: ", ")) FROM \(name)
@@ -215,8 +237,21 @@ extension Schema {
             parts.append(
                 rows("tapline.cell_past", "segment = \(segmentOfReport) AND batch <= $1"))
         }
-        return report(.plain).filled(["cells": "(\(parts.joined(separator: "\nUNION ALL\n")))"])
-            + ",\n"
+        var values = [
+            "cells": "(\(parts.joined(separator: "\nUNION ALL\n")))",
+            "cell states": "e.states & \(plainStates)", "part": "0", "clicks": "e.clicks",
+            "late": "e.late", "pieces": "",
+        ]
+        if let pieces {
+            values["pieces"] =
+                "\n"
+                + report(pieces == .types ? .types : .actions).filled([
+                    "plain states": "\(plainStates)"
+                ])
+            for name in ["part", "clicks", "late"] { values[name] = "p.\(name)" }
+            values["cell states"] = "p.states"
+        }
+        return report(.plain).filled(values) + ",\n"
     }
 
     /// The key of the day of a time, of the session's time zone.
@@ -256,7 +291,8 @@ extension Schema {
     /// when repeated.
     package static var reportFunction: String {
         let scope = EventScope()
-        let first = "CASE $8 " + columns.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
+        let first =
+            "CASE $8 " + deviceDimensions.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
         let one =
             "CASE $8 WHEN 'day' THEN \(dayKey("first_at")) "
             + "WHEN 'hour' THEN \(hourKey("first_at")) ELSE first END"
@@ -266,6 +302,7 @@ extension Schema {
             "units of cells": plainUnits,
             "counts": counts(hasJourney: false) + functionSelection,
             "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
+            "cell first": first, "cell second": "NULL::text",
             "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",
             "cell campaign": "CASE WHEN $9 THEN e.campaign_id END",
             "version flags": "", "calendar": "",
@@ -277,10 +314,6 @@ extension Schema {
         let text = report(.function).filled(values)
         return text + ";\n" + report(.views)
     }
-
-    private static let columns = [
-        "platform", "app_version", "os_version", "locale", "country", "provider",
-    ]
 
     private static let functionSelection = """
 

@@ -21,6 +21,7 @@ package enum Schema {
         Migration(version: 7, name: "removed", sql: text(PackageResources._007_removed_sql)),
         Migration(version: 8, name: "privacy", sql: text(PackageResources._008_privacy_sql)),
         Migration(version: 9, name: "sources", sql: text(PackageResources._009_sources_sql)),
+        Migration(version: 12, name: "pieces", sql: text(PackageResources._012_pieces_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
@@ -33,6 +34,8 @@ package enum Schema {
         case sibling
         /// Units in cells.
         case plain
+        /// Pieces of units in cells.
+        case types, actions
         /// What devices did around their messages.
         case journey
         /// Units by what is of an event.
@@ -56,6 +59,8 @@ package enum Schema {
         case .exact: text(PackageResources.exact_sql)
         case .sibling: text(PackageResources.sibling_sql)
         case .plain: text(PackageResources.plain_sql)
+        case .types: text(PackageResources.types_sql)
+        case .actions: text(PackageResources.actions_sql)
         case .journey: text(PackageResources.journey_sql)
         case .piece: text(PackageResources.piece_sql)
         case .cells: text(PackageResources.cells_sql)
@@ -70,9 +75,33 @@ package enum Schema {
     /// ``cellFunctions`` and ``reportFunction``.
     package static let functions = cellFunctions + ";\n" + reportFunction
 
-    /// The functions that make cells.
+    /// The functions that make cells; and where cells are of another version of these, they are made anew.
     package static let cellFunctions =
-        text(PackageResources.merge_sql) + ";\n" + text(PackageResources.rebuild_sql)
+        [
+            text(PackageResources.merge_sql), text(PackageResources.rebuild_sql),
+            """
+            DO $$
+            BEGIN
+                IF EXISTS (SELECT FROM tapline.turn WHERE cells_format < <format>) THEN
+                    PERFORM tapline.rebuild_cells();
+                END IF;
+            END
+            $$
+            """,
+        ].joined(separator: ";\n").filled([
+            "dimensions": cellDimensions.joined(separator: ", "), "format": "1",
+            "plain states": "\(plainStates)",
+        ])
+
+    /// The columns of cells that are of devices, and those that are of what was shown and pressed.
+    static let deviceDimensions = [
+        "platform", "app_version", "os_version", "locale", "country", "provider",
+    ]
+    static let cellDimensions =
+        deviceDimensions + ["action_id", "category_id", "push_group", "topic"]
+
+    /// The states of a cell without the type of the events that its clicks and late events are.
+    static let plainStates = (1 << 26) - 1
 
     /// The statement that removes the content of events of a segment: `sql/privacy/anonymise.sql`.
     ///

@@ -12,18 +12,22 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     /// When it happened, in microseconds since 1970 UTC.
     package let time: Int64
     private let propertiesBits: Int64
-    /// Bits that the event adds to the state of its unit: see `tapline.event_states`, which says the
-    /// same in SQL.
+    /// Bits that the event adds to the state of its unit: those of `tapline.event_states`, which says the
+    /// same in SQL, and two that only cells have.
     package let states: UInt32
     /// Where the fields app, campaign_id and the next one begin, from the start of the row; then
     /// platform and what follows os_version; then locale and what follows provider.
     private let starts: (app: UInt32, campaign: UInt32, message: UInt32)
     private let devices: (first: UInt32, end: UInt32)
     private let places: (first: UInt32, end: UInt32)
+    /// Where action_id begins, which category_id follows, and properties.
+    private let details: (action: UInt32, properties: UInt32)
     package let type: EventType
     /// Which of platform, app_version, os_version, locale, country and provider, in this order from
     /// bit 0 on, have a value.
     package let pattern: UInt8
+    /// Whether the event names an action, a category, a push group or a topic; or may name the last two.
+    package let hasDetail: Bool
     /// Whether the event names a campaign.
     package let hasCampaign: Bool
     private let hasProperties: Bool
@@ -47,6 +51,10 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     /// Whether the event is a click (`clicked`, or an `action` that opens the app).
     package var isClick: Bool { states & Self.click != 0 }
 
+    /// An event that is no `action` and names one all the same.
+    package static let strayAction: UInt32 = 1 << 17
+    /// An `action` that opens the app.
+    package static let openingAction: UInt32 = 1 << 18
     package static let click: UInt32 = 1 << 20
     package static let test: UInt32 = 1 << 21
     package static let silent: UInt32 = 1 << 22
@@ -121,7 +129,9 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
             has(column) && row.byte(at: Int(start(column)) &+ 4) != 0
         }
         var states: UInt32 = 1 &<< UInt32(truncatingIfNeeded: type.rawValue)
-        if type == .clicked || type == .action && isTrue(.opensApp) { states |= Self.click }
+        if type == .clicked { states |= Self.click }
+        if type == .action, isTrue(.opensApp) { states |= Self.click | Self.openingAction }
+        if type != .action, has(.actionID) { states |= Self.strayAction }
         if isTrue(.isTest) { states |= Self.test }
         if isTrue(.silent) { states |= Self.silent }
         if type == .received, has(.typeRaw), has(.platform),
@@ -131,6 +141,11 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
             states |= Self.ambiguousReceipt
         }
         self.states = states
+        details = (start(.actionID), start(.properties))
+        let mayNameGroup =
+            columns > EventColumn.properties.index && has(.properties)
+            && EventDetail.isIn(row.extracting(Int(start(.properties)) &+ 4..<count))
+        hasDetail = type == .action || has(.categoryID) || mayNameGroup
     }
 
     /// An event without its texts, from what another daemon told of it.
@@ -156,20 +171,49 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
         starts = (0, 0, 0)
         devices = (0, 0)
         places = (0, 0)
+        details = (0, 0)
+        hasDetail = false
+    }
+
+    /// Appends what the event says beside the six dimensions, as four fields of a COPY row: action, category,
+    /// push group and topic.
+    ///
+    /// An `action` without an id has an empty one, so that it is told from no action at all.
+    package func appendDetail(_ row: RawSpan, to output: inout [UInt8]) {
+        let action = Int(details.action)
+        if type != .action {
+            output.appendNull()
+        } else if row.length(at: action) < 0 {
+            output.append(field: RawSpan())
+        } else {
+            output.append(field: row.field(at: action))
+        }
+        let category = action &+ 4 &+ max(0, row.length(at: action))
+        if row.length(at: category) < 0 {
+            output.appendNull()
+        } else {
+            output.append(field: row.field(at: category))
+        }
+        let properties = Int(details.properties)
+        let hasProperties = properties > 0 && row.length(at: properties) >= 0
+        EventDetail.append(
+            from: hasProperties ? row.field(at: properties) : RawSpan(), to: &output)
     }
 
     /// How many columns ``selection`` has.
-    package static let columns = EventColumn.typeRaw.rawValue + 1
+    package static let columns = EventColumn.count
 
     /// A SELECT list whose rows have the places of ``EventColumn``; what is not read here is null.
     package static let selection: String = {
         let read: Set<EventColumn> = [
             .key, .unit, .eventTime, .receivedAt, .type, .timeRule, .propertiesHash, .app,
             .campaignID, .inboxUnit, .platform, .appVersion, .osVersion, .locale, .country,
-            .provider, .opensApp, .isTest, .silent, .typeRaw,
+            .provider, .opensApp, .isTest, .silent, .typeRaw, .actionID, .categoryID,
         ]
-        return EventColumn.allCases.prefix(columns)
-            .map { read.contains($0) ? "e.\($0.name)" : "NULL" }.joined(separator: ", ")
+        return EventColumn.allCases.map { column in
+            if column == .properties { return "tapline.group_properties(e.properties)" }
+            return read.contains(column) ? "e.\(column.name)" : "NULL"
+        }.joined(separator: ", ")
     }()
 }
 
@@ -183,6 +227,17 @@ extension RawSpan {
             let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
             return unsafe (isUpper ? byte | 32 : byte) == word.utf8Start[index]
         }
+    }
+
+    /// The length of the field at `start`; -1 for a null.
+    fileprivate func length(at start: Int) -> Int {
+        Int(Int32(bitPattern: halfWord(at: start).byteSwapped))
+    }
+
+    /// The value of the field at `start`, which is no null.
+    @_lifetime(copy self)
+    fileprivate func field(at start: Int) -> RawSpan {
+        extracting(start &+ 4..<start &+ 4 &+ length(at: start))
     }
 
     /// Eight bytes, most significant first.

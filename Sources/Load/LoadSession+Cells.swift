@@ -34,12 +34,16 @@ extension LoadSession {
         let batch = [0, 0, 0, 8] + turn.batch.bigEndianBytes
         do throws(PostgresError) {
             try connection.copyIn(
-                "COPY tapline.cell_change FROM STDIN (FORMAT binary)"
+                """
+                COPY tapline.cell_change (segment, quarter, states, units, clicks, late, app,
+                    campaign_id, platform, app_version, os_version, locale, country, provider,
+                    action_id, category_id, push_group, topic, batch) FROM STDIN (FORMAT binary)
+                """
             ) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
                 for slot in slots {
                     let (cell, sums) = (fold.changes.key(at: slot), fold.changes[slot])
-                    var row: [UInt8] = [0, 15]
+                    var row: [UInt8] = [0, 19]
                     row.reserveCapacity(176)
                     for value in [
                         Int32(open.number), cell.quarter, Int32(bitPattern: cell.states),
@@ -49,7 +53,7 @@ extension LoadSession {
                         row += value.bigEndianBytes
                     }
                     row += open.campaignFields(cell.campaign)
-                    row += open.profileFields(cell.profile)
+                    row += open.allProfileFields(cell.profile)
                     row += batch
                     try writer.write(row)
                 }
@@ -70,7 +74,7 @@ extension LoadSession {
             let (cell, sums) = (fold.changes.key(at: slot), fold.changes[slot])
             let key = CellKey(
                 campaign: cell.campaign, profile: ProfileLabel.none, quarter: 0,
-                states: cell.states)
+                states: cell.plainStates)
             let (place, _) = totals.slot(adding: key, CellSums())
             totals[place].units &+= sums.units
             totals[place].clicks &+= sums.clicks

@@ -25,7 +25,7 @@ extension CommandSpec {
         details: [
             "Events received more than so many days ago keep what counts are made of, and lose "
                 + "everything else, as with \"tapline erase\"; the space is given back. Reports "
-                + "stay the same, but for --by push_group and topic, and an event is a duplicate "
+                + "stay the same, and an event is a duplicate "
                 + "for ever. Conflicts and dead letters as old are deleted, and stay counted.",
             "For cron, once a day: it looks only at what has grown old since. Safe beside daemons; "
                 + "when it was interrupted, run it again.",

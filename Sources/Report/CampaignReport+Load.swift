@@ -155,7 +155,8 @@ struct ReportReader {
                     <= \(ReportJourneys.fewEvents),
                 concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
                     SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
-                    FROM tapline.test_device))
+                    FROM tapline.test_device)),
+                \(hasUnknown)
             FROM (
                 SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
                     a.period_from, a.period_to,
@@ -169,7 +170,7 @@ struct ReportReader {
                         \(options.to?.sql ?? "NULL")::timestamptz AS period_to,
                         \(options.asOf?.sql ?? "NULL")::timestamptz AS as_of) a
             ) f
-            """)
+            """, [options.app.map(PostgresValue.text) ?? .null])
         guard answer.rows == 1, let batch = answer.int64(0, 0), let isNewest = answer.bool(0, 1),
             let asOf = answer.string(0, 2), let dataThrough = answer.string(0, 3),
             let doCellsKnow = answer.bool(0, 8), let hasSpecial = answer.bool(0, 9)
@@ -180,14 +181,16 @@ struct ReportReader {
         // since they were made, where no device has been marked since.
         let canUseCells =
             doCellsKnow && !options.isFromEvents && !hasJourneys
-            && !options.isByActivity && options.by.allSatisfy(\.isInCells)
+            && !options.isByActivity && !(answer.bool(0, 12) ?? true)
         var scope = Schema.EventScope()
         scope.isByActivity = options.isByActivity
         scope.isByEvent = options.by.contains(where: \.isOfEvents)
         scope.hasJourney = hasJourneys
         let source: Schema.UnitSource =
             canUseCells
-            ? .cells(cellTable(isPast: !isNewest), withSpecial: hasSpecial, isPast: !isNewest)
+            ? .cells(
+                cellTable(isPast: !isNewest), pieces: pieces, withSpecial: hasSpecial,
+                isPast: !isNewest)
             : .events(scope)
         return Frame(
             batch: batch, isNewest: isNewest, source: source, hasJourneys: hasJourneys,
@@ -221,6 +224,26 @@ struct ReportReader {
                 options.top.map { .int64(Int64(clamping: $0 &+ 1)) } ?? .null,
             ])
         return (0..<answer.rows).map { row(answer, $0) }
+    }
+
+    /// How the units of cells are cut.
+    private var pieces: Schema.UnitPieces? {
+        options.by.contains(.type) ? .types : options.by.contains(.action) ? .actions : nil
+    }
+
+    /// SQL for whether cells have units of app $1 whose rows are to be told from their events alone. What
+    /// has left a cell may have been in it.
+    private var hasUnknown: String {
+        let states = options.by.reduce(0) { $0 | $1.unknownStates }
+        func exist(_ table: String) -> String {
+            "EXISTS (SELECT FROM tapline.\(table) WHERE states & \(states) <> 0 AND units <> 0 "
+                + "AND coalesce(app = $1::text, true))"
+        }
+        return states == 0
+            ? "$1::text IS NULL AND false"
+            : exist("cell_campaign") + " OR f.batch <> newest AND ("
+                + ["cell_dimension", "cell_change", "cell_past"].map(exist)
+                .joined(separator: " OR ") + ")"
     }
 
     /// The smallest cells that know what is asked for.

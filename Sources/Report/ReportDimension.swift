@@ -16,11 +16,24 @@ package enum ReportDimension: String, CaseIterable, Sendable {
     /// Whether it is of an event in every report, so that a unit may be in several rows.
     var isOfEvents: Bool { self == .type || self == .action }
 
-    /// Whether cells know it.
-    var isInCells: Bool {
+    /// Its value in a cell `e`, or in a piece `p` of its units: an SQL expression of type text. Campaign and
+    /// time have places of their own.
+    var cellColumn: String {
         switch self {
-        case .category, .action, .pushGroup, .topic, .type: false
-        default: true
+        case .campaign, .day, .hour: "NULL::text"
+        case .category: "e.category_id"
+        case .action, .type: "p.\(rawValue)"
+        default: "e.\(rawValue)"
+        }
+    }
+
+    /// Bits of the states of a unit that is not to be told from its cell: custom events have words of their
+    /// own, and an event that is no action may name one.
+    var unknownStates: Int {
+        switch self {
+        case .type: 1 << EventType.custom.rawValue
+        case .action: 1 << 17
+        default: 0
         }
     }
 
@@ -38,11 +51,16 @@ package enum ReportDimension: String, CaseIterable, Sendable {
             "CASE WHEN strpos(e.properties, '\"\(rawValue)\"') > 0 "
                 + "AND json_typeof(e.properties::json -> '\(rawValue)') = 'string' "
                 + "THEN nullif(e.properties::json ->> '\(rawValue)', '') END"
-        case .type: "CASE e.type " + Self.typeWords + "ELSE e.type_raw END"
+        case .type:
+            "CASE e.type "
+                + Self.types.map { "WHEN \($0.rawValue) THEN '\($0.word)' " }.joined()
+                + "ELSE e.type_raw END"
         case .platform, .appVersion, .osVersion, .locale, .country, .provider: "e.\(rawValue)"
         }
     }
 
-    private static let typeWords = EventType.allCases.filter { !$0.isCustom }
-        .map { "WHEN \($0.rawValue) THEN '\($0.word)' " }.joined()
+    /// The types that are not custom, as SQL values: code and word.
+    static let typeWords = types.map { "(\($0.rawValue), '\($0.word)')" }.joined(separator: ", ")
+
+    private static let types = EventType.allCases.filter { !$0.isCustom }
 }

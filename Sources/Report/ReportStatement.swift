@@ -20,6 +20,8 @@ struct ReportStatement {
         sql = text.filled([
             "version flags": places.versionFlags,
             "first": places[0].column, "second": places[1].column,
+            "cell first": places[0].cellColumn, "cell second": places[1].cellColumn,
+            "type words": ReportDimension.typeWords,
             "one": places[0].key, "two": places[1].key,
             "piece one": places[0].piece, "piece two": places[1].piece,
             "piece first": places[0].ofPiece ? "p.piece_one" : "x.first",
@@ -37,6 +39,8 @@ struct ReportStatement {
         struct Place {
             /// Of an event, for the unit.
             var column = "NULL::text"
+            /// Of a cell, or of a piece of its units.
+            var cellColumn = "NULL::text"
             /// Of an event, for the piece of the unit that it belongs to.
             var piece = "NULL::text"
             var ofPiece = false
@@ -50,6 +54,7 @@ struct ReportStatement {
             dimensions = options.by.filter { $0 != .campaign }
             for (index, dimension) in dimensions.enumerated() {
                 let name = index == 0 ? "first" : "second"
+                places[index].cellColumn = dimension.cellColumn
                 if dimension.isOfEvents || dimension.isTime && options.isByActivity {
                     places[index].piece = dimension.column
                     places[index].ofPiece = true

@@ -22,38 +22,39 @@ BEGIN
         INSERT INTO tapline.cell_past SELECT * FROM moved ORDER BY segment, batch
     ), merged AS (
         INSERT INTO tapline.cell (segment, quarter, states, units, clicks, late, app, campaign_id,
-            platform, app_version, os_version, locale, country, provider)
+            <dimensions>)
         SELECT segment, quarter, states, sum(units), sum(clicks), sum(late), app, campaign_id,
-            platform, app_version, os_version, locale, country, provider
+            <dimensions>
         FROM moved
         GROUP BY segment, quarter, states, app, campaign_id,
-            platform, app_version, os_version, locale, country, provider
+            <dimensions>
         HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
         ORDER BY segment, app, campaign_id, quarter
         RETURNING *
     ), dimensions AS (
         INSERT INTO tapline.cell_dimension (segment, states, units, clicks, late, app, campaign_id,
-            platform, app_version, os_version, locale, country, provider)
+            <dimensions>)
         SELECT segment, states, sum(units), sum(clicks), sum(late), app, campaign_id,
-            platform, app_version, os_version, locale, country, provider
+            <dimensions>
         FROM merged
         GROUP BY segment, states, app, campaign_id,
-            platform, app_version, os_version, locale, country, provider
+            <dimensions>
         HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
     ), times AS (
         INSERT INTO tapline.cell_time (segment, quarter, states, units, clicks, late, app,
-            platform, app_version, os_version, locale, country, provider)
+            <dimensions>)
         SELECT segment, quarter, states, sum(units), sum(clicks), sum(late), app,
-            platform, app_version, os_version, locale, country, provider
+            <dimensions>
         FROM merged
         GROUP BY segment, quarter, states, app,
-            platform, app_version, os_version, locale, country, provider
+            <dimensions>
         HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
     )
     INSERT INTO tapline.cell_quarter (
         segment, quarter, states, units, clicks, late, app, campaign_id)
-    SELECT segment, quarter, states, sum(units), sum(clicks), sum(late), app, campaign_id
-    FROM merged GROUP BY segment, quarter, states, app, campaign_id
+    SELECT segment, quarter, states & <plain states>, sum(units), sum(clicks), sum(late), app,
+        campaign_id
+    FROM merged GROUP BY segment, quarter, states & <plain states>, app, campaign_id
     HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
     ORDER BY segment, app, campaign_id, quarter;
     PERFORM brin_summarize_new_values('tapline.cell_place'),

@@ -9,7 +9,8 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('tapline.cells', 0));
     SELECT batch INTO STRICT newest FROM tapline.turn FOR UPDATE;
-    UPDATE tapline.turn SET generation = generation + 1, cells_since = newest;
+    UPDATE tapline.turn SET generation = generation + 1, cells_since = newest,
+        cells_format = <format>;
     DELETE FROM tapline.cell_campaign;
     DELETE FROM tapline.cell_change;
     DELETE FROM tapline.cell_past;
@@ -27,22 +28,34 @@ BEGIN
     CREATE TEMP TABLE folded ON COMMIT DROP AS
     SELECT unit, app,
         floor(extract(epoch FROM coalesce(sent_at, first_at)) / 900)::int AS quarter,
-        states, clicks, late, campaign_id,
-        platform, app_version, os_version, locale, country, provider, sends,
+        states, clicked, opening, late, late_types, campaign_id, <dimensions>, sends,
         disagreed AND NOT mixed AS varied,
-        coalesce(campaign_id <> campaign_max, false) OR mixed AND disagreed AS special
+        coalesce(campaign_id <> campaign_max, false) OR mixed AND disagreed OR differed
+            -- More do not fit where the loader keeps them.
+            OR clicked >= 255 OR opening >= 255 OR late > 7 AS special
     FROM (
         SELECT unit, min(app COLLATE "C") AS app,
             min(event_time) AS first_at, min(event_time) FILTER (WHERE type = 1) AS sent_at,
             bit_or(states) AS states,
-            count(*) FILTER (WHERE states & (1 << 20) <> 0)::int AS clicks,
+            count(*) FILTER (WHERE type = 7)::int AS clicked,
+            count(*) FILTER (WHERE states & (1 << 18) <> 0)::int AS opening,
             count(*) FILTER (WHERE late)::int AS late,
+            -- Three bits for each type, of units with few.
+            CASE WHEN count(*) FILTER (WHERE late) BETWEEN 1 AND 7
+                THEN (sum(1::bigint << 3 * type) FILTER (WHERE late))::bigint ELSE 0 END AS late_types,
             bool_or(type = 1 AND campaign_id IS NOT NULL) AS sends,
             min(campaign_id COLLATE "C") AS campaign_id,
             max(campaign_id COLLATE "C") AS campaign_max,
             min(platform COLLATE "C") AS platform, min(app_version COLLATE "C") AS app_version,
             min(os_version COLLATE "C") AS os_version, min(locale COLLATE "C") AS locale,
             min(country COLLATE "C") AS country, min(provider COLLATE "C") AS provider,
+            min(action_id COLLATE "C") AS action_id, min(category_id COLLATE "C") AS category_id,
+            min(push_group COLLATE "C") AS push_group, min(topic COLLATE "C") AS topic,
+            coalesce(min(action_id COLLATE "C") <> max(action_id COLLATE "C"), false)
+                OR coalesce(min(category_id COLLATE "C") <> max(category_id COLLATE "C"), false)
+                OR coalesce(min(push_group COLLATE "C") <> max(push_group COLLATE "C"), false)
+                OR coalesce(min(topic COLLATE "C") <> max(topic COLLATE "C"), false)
+                AS differed,
             coalesce(min(present) <> max(present), false) AS mixed,
             coalesce(min(platform COLLATE "C") <> max(platform COLLATE "C"), false)
                 OR coalesce(min(app_version COLLATE "C") <> max(app_version COLLATE "C"), false)
@@ -54,8 +67,12 @@ BEGIN
         FROM (
             SELECT unit, app, event_time, type, campaign_id,
                 platform, app_version, os_version, locale, country, provider,
+                CASE WHEN type = 8 THEN coalesce(action_id, '') END AS action_id, category_id,
+                tapline.group_properties(properties)::json ->> 'push_group' AS push_group,
+                tapline.group_properties(properties)::json ->> 'topic' AS topic,
                 tapline.event_states(type, opens_app, is_test, silent, platform, type_raw)
-                    AS states,
+                    | CASE WHEN type <> 8 AND action_id IS NOT NULL THEN 1 << 17 ELSE 0 END
+                    | CASE WHEN type = 8 AND opens_app THEN 1 << 18 ELSE 0 END AS states,
                 tapline.event_is_late(received_at, event_time) AS late,
                 -- Which dimensions the event bears; null where it bears none.
                 nullif((platform IS NOT NULL)::int + 2 * (app_version IS NOT NULL)::int
@@ -129,36 +146,49 @@ BEGIN
     FROM tapline.event e JOIN special s ON s.unit = e.unit;
     INSERT INTO tapline.sending_app (app, batch)
     SELECT DISTINCT app, newest FROM folded WHERE states & (1 << 1) <> 0;
+    -- Clicks and late events are counted with their type, and a unit with the first of these.
     -- OFFSET 0: the cells are to be sorted, not the units.
     INSERT INTO tapline.cell (segment, quarter, states, units, clicks, late, app, campaign_id,
-        platform, app_version, os_version, locale, country, provider)
-    SELECT 0, * FROM (
-        SELECT quarter, states, count(*), sum(clicks), sum(late), app, campaign_id,
-            platform, app_version, os_version, locale, country, provider
+        <dimensions>)
+    WITH plain AS (
+        SELECT f.*, CASE WHEN clicked > 0 THEN 7 WHEN opening > 0 THEN 8 WHEN late_types = 0 THEN 0
+            ELSE (SELECT min(t) FROM generate_series(0, 16) t WHERE late_types >> 3 * t & 7 <> 0)
+            END AS main
         FROM folded f WHERE NOT EXISTS (SELECT FROM special s WHERE s.unit = f.unit)
-        GROUP BY quarter, states, app, campaign_id,
-            platform, app_version, os_version, locale, country, provider
+    ), part AS (
+        SELECT quarter, states, main AS type, 1 AS units,
+            CASE main WHEN 7 THEN clicked WHEN 8 THEN opening ELSE 0 END AS clicks,
+            late_types >> 3 * main & 7 AS late, app, campaign_id, <dimensions>
+        FROM plain
+        UNION ALL
+        SELECT quarter, states, t, 0, CASE t WHEN 8 THEN opening ELSE 0 END,
+            late_types >> 3 * t & 7, app, campaign_id, <dimensions>
+        FROM plain, generate_series(0, 16) t
+        WHERE (late_types <> 0 OR clicked > 0 AND opening > 0) AND t <> main
+            AND (late_types >> 3 * t & 7 <> 0 OR t = 8 AND opening > 0)
+    )
+    SELECT 0, * FROM (
+        SELECT quarter, states | (type << 26) AS states, sum(units), sum(clicks), sum(late), app,
+            campaign_id, <dimensions>
+        FROM part GROUP BY quarter, states | (type << 26), app, campaign_id, <dimensions>
         OFFSET 0) c
     ORDER BY app COLLATE "default", campaign_id COLLATE "default", quarter;
     INSERT INTO tapline.cell_quarter (
         segment, quarter, states, units, clicks, late, app, campaign_id)
     SELECT 0, * FROM (
-        SELECT quarter, states, sum(units), sum(clicks), sum(late), app, campaign_id
-        FROM tapline.cell GROUP BY quarter, states, app, campaign_id
+        SELECT quarter, states & <plain states> AS states, sum(units), sum(clicks), sum(late), app,
+            campaign_id
+        FROM tapline.cell GROUP BY quarter, states & <plain states>, app, campaign_id
         OFFSET 0) c
     ORDER BY app, campaign_id, quarter;
     INSERT INTO tapline.cell_dimension (segment, states, units, clicks, late, app, campaign_id,
-        platform, app_version, os_version, locale, country, provider)
+        <dimensions>)
     SELECT 0, states, sum(units), sum(clicks), sum(late), app, campaign_id,
-        platform, app_version, os_version, locale, country, provider
-    FROM tapline.cell GROUP BY states, app, campaign_id,
-        platform, app_version, os_version, locale, country, provider;
-    INSERT INTO tapline.cell_time (segment, quarter, states, units, clicks, late, app,
-        platform, app_version, os_version, locale, country, provider)
-    SELECT 0, quarter, states, sum(units), sum(clicks), sum(late), app,
-        platform, app_version, os_version, locale, country, provider
-    FROM tapline.cell GROUP BY quarter, states, app,
-        platform, app_version, os_version, locale, country, provider;
+        <dimensions>
+    FROM tapline.cell GROUP BY states, app, campaign_id, <dimensions>;
+    INSERT INTO tapline.cell_time (segment, quarter, states, units, clicks, late, app, <dimensions>)
+    SELECT 0, quarter, states, sum(units), sum(clicks), sum(late), app, <dimensions>
+    FROM tapline.cell GROUP BY quarter, states, app, <dimensions>;
     INSERT INTO tapline.cell_campaign (app, campaign_id, states, units, clicks, late)
     SELECT app, campaign_id, states, sum(units), sum(clicks), sum(late)
     FROM tapline.cell_quarter GROUP BY app, campaign_id, states;

@@ -6,8 +6,10 @@ UPDATE tapline.event_<segment> e SET
     message_uid = CASE WHEN e.message_uid IS NOT NULL THEN '' END,
     device_id = CASE WHEN e.device_id IS NOT NULL THEN '' END,
     event_uid = NULL, inbox_message_uid = NULL, collapse_key = NULL, person_id = NULL,
-    sdk_version = NULL, occurred_raw = NULL, sent_at = NULL, properties = NULL
+    sdk_version = NULL, occurred_raw = NULL, sent_at = NULL,
+    properties = tapline.group_properties(e.properties)
 WHERE (e.message_uid <> '' OR e.device_id <> '' OR num_nonnulls(
         e.event_uid, e.inbox_message_uid, e.collapse_key, e.person_id,
-        e.sdk_version, e.occurred_raw, e.sent_at, e.properties) > 0)
+        e.sdk_version, e.occurred_raw, e.sent_at) > 0
+        OR e.properties <> coalesce(tapline.group_properties(e.properties), ''))
     AND (<which>)

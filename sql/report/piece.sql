@@ -1,4 +1,4 @@
--- Units cut into pieces, as CTE `unit`: a row of the report counts what the events of a unit that are
+-- Units cut into pieces, as CTE `<pieces of units>`: a row of the report counts what the events of a unit that are
 -- in it say, and the totals what they say together. A unit is silent or of a test device as a whole,
 -- and what its device did is counted where the piece is delivered, or clicked.
 piece AS (
@@ -11,7 +11,7 @@ piece AS (
     UNION ALL
     SELECT unit, NULL, NULL, bit_or(states), sum(clicks)::bigint, sum(late)::bigint, 2
     FROM piece GROUP BY unit
-), unit AS (
+), <pieces of units> AS (
     SELECT x.app, x.campaign_id, <piece first> AS first, <piece second> AS second, x.first_at,
         p.states | (x.states & (3 << 21))
             | CASE WHEN p.states & (<delivered>) <> 0 THEN x.states & (5 << 23) ELSE 0 END

@@ -1,18 +1,19 @@
 -- The units that are not special, as CTE `plain`: cells, which stand for `n` units that are alike,
 -- grouped by what is asked for and no more, as there may be millions. Placeholder `cells` is where
--- they are; `cell campaign`, `first`, `second` and `quarter` are columns of theirs, or null where
--- nothing is by them; `calendar` joins the first quarter of the day or hour that rows are by.
+-- they are; `cell campaign`, `cell first`, `cell second` and `quarter` are columns of theirs, or null
+-- where nothing is by them; `calendar` joins the first quarter of the day or hour that rows are by, and
+-- `pieces`, as `p`, the pieces of the units where rows are by what is of an event.
 plain AS (
     SELECT app, campaign_id, first, second, to_timestamp(quarter * 900::float8) AS first_at,
         states, states & (1 << 21) <> 0 AS is_test, false AS campaign_mismatch,
-        false AS sent_unknown, false AS failed_unknown, n, clicks, late, 0 AS part
+        false AS sent_unknown, false AS failed_unknown, n, clicks, late, part
     FROM (
-        SELECT e.app, <cell campaign> AS campaign_id, <first> AS first, <second> AS second,
-            <quarter> AS quarter, e.states,
-            sum(e.units) AS n, sum(e.clicks) AS clicks, sum(e.late) AS late
-        FROM <cells> e<calendar>
+        SELECT e.app, <cell campaign> AS campaign_id, <cell first> AS first,
+            <cell second> AS second, <quarter> AS quarter, <cell states> AS states, <part> AS part,
+            sum(e.units) AS n, sum(<clicks>) AS clicks, sum(<late>) AS late
+        FROM <cells> e<calendar><pieces>
         WHERE ($4::text IS NULL OR e.app = $4)
             AND ($5::text IS NULL OR e.campaign_id = $5
                 OR $5 = '(unattributed)' AND e.campaign_id IS NULL)
-        GROUP BY 1, 2, 3, 4, 5, 6) c
+        GROUP BY 1, 2, 3, 4, 5, 6, 7) c
 )

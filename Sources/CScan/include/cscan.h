@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -46,3 +47,8 @@ static inline uint32_t tapline_quote_mask(const void *bytes) {
     return mask;
 #endif
 }
+
+/// Whether `text`, of `length` bytes, is somewhere in the bytes; those may be NULL when there are none.
+///
+/// The C library's search, whose declaration hangs on what is defined before its header is read.
+bool tapline_contains(const void *bytes, size_t count, const char *text, size_t length);

@@ -6,7 +6,7 @@ import JSONLines
 ///
 /// All integers are little-endian:
 /// ```
-/// u32 0x3253574E ("NWS2")
+/// u32 0x3353574E ("NWS3")
 /// u32 events, u32 hashes, u32 inboxes, u32 campaigns, u32 profiles
 /// an event:    u64 key high, key low, message, device, i64 time in microseconds since 1970 UTC,
 ///              u32 states with flags (bit 24 late, 25 has a hash, 26 has an inbox unit),
@@ -14,7 +14,7 @@ import JSONLines
 /// a hash:      i64 hash of the properties; of the events that have one, in their order
 /// an inbox:    u64 message, u64 device; the same
 /// a campaign:  u32 label, u32 bytes, app and campaign_id as COPY takes them
-/// a profile:   u32 label, u32 bytes, the six dimensions as COPY takes them
+/// a profile:   u32 label, u32 bytes, the six dimensions and any details as COPY takes them
 /// ```
 /// Of a label, which is a number of the daemon that wrote it, only the flags mean something to others.
 struct BatchNews {
@@ -26,7 +26,7 @@ struct BatchNews {
     private var profiles = Indexes()
 
     fileprivate enum Format {
-        static let magic: UInt32 = 0x3253_574E
+        static let magic: UInt32 = 0x3353_574E
         static let headerBytes = 24
         static let eventBytes = 52
         static let states: UInt32 = 0xFF_FFFF
@@ -77,15 +77,14 @@ struct BatchNews {
             states |= Format.hasInbox
             inboxes.append(inbox)
         }
-        // That there is no profile is 0, and so is the first number of one.
-        let number = profile == ProfileLabel.none ? 0 : ProfileLabel.number(profile) + 1
         let record = Record(
             keyHigh: event.key.high.littleEndian, keyLow: event.key.low.littleEndian,
             message: event.unit.message.littleEndian, device: event.unit.device.littleEndian,
             time: event.time.littleEndian, states: states.littleEndian,
             campaign: campaigns.index(of: campaign, number: CampaignLabel.number(campaign))
                 .littleEndian,
-            profile: profiles.index(of: profile, number: number).littleEndian)
+            profile: profiles.index(of: profile, number: ProfileLabel.number(profile))
+                .littleEndian)
         unsafe Swift.withUnsafeBytes(of: record) { bytes in
             unsafe events.append(contentsOf: bytes.prefix(Format.eventBytes))
         }

@@ -1,14 +1,20 @@
 import Event
 import JSONLines
 
-/// Numbers for the texts that many units share: app and campaign, and the six dimensions.
+/// Numbers for the texts that many units share: app and campaign, and profiles.
 ///
-/// They mean something only beside the segment they were made for.
+/// A profile is the six dimensions of devices and, behind them where an event has any, four details: action,
+/// category, push group and topic. They mean something only beside the segment they were made for.
 struct Labels: ~Copyable {
     private var campaigns = Interner()
     private var profiles = Interner()
-    /// What ``union(_:_:)`` has found out.
-    private var unions: [UInt64: (profile: UInt32, disagrees: Bool)] = [:]
+    /// What ``merge(_:_:)`` has found out.
+    private var merges: [UInt64: ProfileMerge] = [:]
+
+    init() {
+        // The number of ``ProfileLabel/none`` is nobody else's.
+        _ = label([[UInt8]?](repeating: nil, count: 10))
+    }
 
     /// The label of the app and campaign of an event; ``CampaignLabel/isNone(_:)`` if it names none.
     mutating func campaign(of event: UnitEvent, _ row: RawSpan) -> UInt32 {
@@ -17,12 +23,24 @@ struct Labels: ~Copyable {
         return CampaignLabel.make(number, isNone: !event.hasCampaign)
     }
 
-    /// The label of the dimensions of an event.
+    /// The label of the profile of an event.
     mutating func profile(of event: UnitEvent, _ row: RawSpan) -> UInt32 {
-        guard event.pattern != 0 else { return ProfileLabel.none }
-        let number = profiles.number(of: row.extracting(event.device), row.extracting(event.place))
-        return ProfileLabel.make(number, pattern: event.pattern)
+        let (device, place) = (row.extracting(event.device), row.extracting(event.place))
+        guard event.hasDetail else {
+            guard event.pattern != 0 else { return ProfileLabel.none }
+            return ProfileLabel.make(profiles.number(of: device, place), pattern: event.pattern)
+        }
+        var rest = unsafe place.withUnsafeBytes { unsafe [UInt8]($0) }
+        event.appendDetail(row, to: &rest)
+        if rest.suffix(Self.noDetail.count) == Self.noDetail[...] {
+            rest.removeLast(Self.noDetail.count)
+        }
+        return ProfileLabel.make(
+            profiles.number(of: device, rest.rawSpan), pattern: event.pattern)
     }
+
+    private static let null = [UInt8](repeating: 0xFF, count: 4)
+    private static let noDetail = [UInt8](repeating: 0xFF, count: 16)
 
     /// The label of the fields of another daemon's label.
     ///
@@ -34,11 +52,14 @@ struct Labels: ~Copyable {
         return CampaignLabel.make(number, isNone: CampaignLabel.isNone(other))
     }
     mutating func profile(_ fields: RawSpan, as other: UInt32) -> UInt32 {
-        guard other != ProfileLabel.none else { return other }
+        profile(fields, pattern: ProfileLabel.pattern(other))
+    }
+
+    private mutating func profile(_ fields: RawSpan, pattern: UInt8) -> UInt32 {
         let end = fields.end(ofFields: 3)
         let number = profiles.number(
             of: fields.extracting(0..<end), fields.extracting(end..<fields.byteCount))
-        return ProfileLabel.make(number, pattern: ProfileLabel.pattern(other))
+        return ProfileLabel.make(number, pattern: pattern)
     }
 
     /// How many numbers of campaigns and profiles there are.
@@ -49,39 +70,64 @@ struct Labels: ~Copyable {
         campaigns.content(CampaignLabel.number(label))
     }
 
-    /// The fields of the six dimensions of a label, as COPY takes them.
+    /// The fields of a profile, as COPY takes them: six dimensions, and four details if it has any.
     borrowing func profileFields(_ label: UInt32) -> [UInt8] {
-        label == ProfileLabel.none
-            ? [UInt8](repeating: 0xFF, count: 24) : profiles.content(ProfileLabel.number(label))
+        profiles.content(ProfileLabel.number(label))
     }
 
-    /// The profile with the values of both, and whether the two disagree in one.
-    mutating func union(_ left: UInt32, _ right: UInt32) -> (profile: UInt32, disagrees: Bool) {
-        let pair = UInt64(left) << 32 | UInt64(right)
-        if let known = unions[pair] { return known }
-        let (ours, theirs) = (Fields(profileFields(left)), Fields(profileFields(right)))
-        var bytes: [UInt8] = []
-        var half = 0
-        var pattern: UInt8 = 0
-        var disagrees = false
-        for index in 0..<6 {
-            if index == 3 { half = bytes.count }
-            let (mine, other) = (ours[index], theirs[index])
-            if let mine, let other, mine != other { disagrees = true }
-            guard let value = mine ?? other else {
-                bytes += [0xFF, 0xFF, 0xFF, 0xFF]
-                continue
-            }
-            pattern |= 1 << UInt8(index)
-            bytes += UInt32(value.count).bigEndianBytes + value
-        }
-        let span = bytes.rawSpan
-        let number = profiles.number(
-            of: span.extracting(0..<half), span.extracting(half..<bytes.count))
-        let result = (ProfileLabel.make(number, pattern: pattern), disagrees)
-        unions[pair] = result
+    /// The same, always with the details.
+    borrowing func allProfileFields(_ label: UInt32) -> [UInt8] {
+        let fields = profileFields(label)
+        return fields.rawSpan.end(ofFields: 7) == fields.rawSpan.end(ofFields: 6)
+            ? fields + Self.noDetail : fields
+    }
+
+    /// What two profiles, neither of which is none, are together.
+    mutating func merge(_ ours: UInt32, _ theirs: UInt32) -> ProfileMerge {
+        let pair = UInt64(ours) << 32 | UInt64(theirs)
+        if let known = merges[pair] { return known }
+        let (mine, other) = (Fields(profileFields(ours)), Fields(profileFields(theirs)))
+        let (details, detailsDisagree) = Self.union(mine, other, 6..<10)
+        let (dimensions, disagree) = Self.union(mine, other, 0..<6)
+        let result = ProfileMerge(
+            ours: label((0..<6).map { mine[$0] } + details),
+            theirs: label((0..<6).map { other[$0] } + details), union: label(dimensions + details),
+            isOfSameDimensions: (0..<6).allSatisfy { mine[$0] == other[$0] },
+            dimensionsDisagree: disagree, detailsDisagree: detailsDisagree)
+        merges[pair] = result
         return result
     }
+
+    private static func union(
+        _ ours: Fields, _ theirs: Fields, _ range: Range<Int>
+    ) -> (values: [[UInt8]?], disagree: Bool) {
+        let disagree = range.contains {
+            if let mine = ours[$0], let other = theirs[$0] { mine != other } else { false }
+        }
+        return (range.map { ours[$0] ?? theirs[$0] }, disagree)
+    }
+
+    private mutating func label(_ values: [[UInt8]?]) -> UInt32 {
+        var bytes: [UInt8] = []
+        var pattern: UInt8 = 0
+        let hasDetail = values[6...].contains { $0 != nil }
+        for (index, value) in values.enumerated() where index < 6 || hasDetail {
+            if index < 6, value != nil { pattern |= 1 << UInt8(index) }
+            bytes += value.map { UInt32($0.count).bigEndianBytes + $0 } ?? Self.null
+        }
+        return profile(bytes.rawSpan, pattern: pattern)
+    }
+}
+
+/// What two profiles are together.
+struct ProfileMerge: BitwiseCopyable {
+    /// The dimensions of the first, of the second, and of both with the first before the second; each with
+    /// the details of both.
+    let ours, theirs, union: UInt32
+    let isOfSameDimensions: Bool
+    /// Whether both name one and differ in it.
+    let dimensionsDisagree: Bool
+    let detailsDisagree: Bool
 }
 
 /// The label of an app and a campaign.
@@ -96,9 +142,9 @@ enum CampaignLabel {
     static func number(_ label: UInt32) -> Int { Int(label & ~none) }
 }
 
-/// The label of the six dimensions, of which the lowest six bits say which have a value.
+/// The label of a profile, of which the lowest six bits say which dimensions have a value.
 enum ProfileLabel {
-    /// No dimension has a value.
+    /// Nothing has a value.
     static let none: UInt32 = 0
 
     static func make(_ number: Int, pattern: UInt8) -> UInt32 {

@@ -259,8 +259,9 @@ struct OpenSegment: ~Copyable {
     /// The fields app and campaign_id of a label, as COPY takes them.
     borrowing func campaignFields(_ label: UInt32) -> [UInt8] { labels.campaignFields(label) }
 
-    /// The fields of the six dimensions of a label, as COPY takes them.
+    /// The fields of a profile, as COPY takes them; the second with its details even if it has none.
     borrowing func profileFields(_ label: UInt32) -> [UInt8] { labels.profileFields(label) }
+    borrowing func allProfileFields(_ label: UInt32) -> [UInt8] { labels.allProfileFields(label) }
 
     // MARK: The end
 
@@ -373,9 +374,11 @@ struct Fold: ~Copyable {
     /// Counts a unit as it is now, or takes it out of the count; special ones never are in it.
     mutating func count(_ state: UnitState, _ sign: Int32) {
         guard isWriting, !state.isSpecial else { return }
-        let (slot, _) = changes.slot(adding: state.cell, CellSums())
-        changes[slot].units &+= sign
-        changes[slot].clicks &+= sign &* Int32(truncatingIfNeeded: state.clicks)
-        changes[slot].late &+= sign &* Int32(truncatingIfNeeded: state.late)
+        state.forEachCell { cell, sums in
+            let (slot, _) = changes.slot(adding: cell, CellSums())
+            changes[slot].units &+= sign &* sums.units
+            changes[slot].clicks &+= sign &* sums.clicks
+            changes[slot].late &+= sign &* sums.late
+        }
     }
 }

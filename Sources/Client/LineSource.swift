@@ -23,16 +23,38 @@ package struct Body: Equatable, Sendable {
     package let file: String
     /// The physical number, from 1, of its first line in the file.
     package let firstLine: Int
-    /// Physical lines, blank ones included.
+    /// Its lines, blank ones included.
     package let lineCount: Int
     /// The lines with their newlines.
     package let bytes: [UInt8]
     /// Bytes of the file, as stored, that it stands for.
     package let sourceBytes: Int
+    /// The physical line of the file that each line was made of; empty where they are the lines of the
+    /// file themselves.
+    package let lineNumbers: [Int]
+
+    /// Makes a body.
+    package init(
+        file: String, firstLine: Int, lineCount: Int, bytes: [UInt8], sourceBytes: Int,
+        lineNumbers: [Int] = []
+    ) {
+        self.file = file
+        self.firstLine = firstLine
+        self.lineCount = lineCount
+        self.bytes = bytes
+        self.sourceBytes = sourceBytes
+        self.lineNumbers = lineNumbers
+    }
+
+    /// The physical line of the file that a line, from 1, stands for.
+    package func fileLine(_ line: Int) -> Int {
+        lineNumbers.indices.contains(line - 1) ? lineNumbers[line - 1] : firstLine + line - 1
+    }
 
     /// The lines of the file it holds.
     package var lines: String {
-        lineCount == 1 ? "line \(firstLine)" : "lines \(firstLine)-\(firstLine + lineCount - 1)"
+        let last = fileLine(lineCount)
+        return firstLine == last ? "line \(firstLine)" : "lines \(firstLine)-\(last)"
     }
 
     /// Two bodies of half the lines each; nil for a single line.
@@ -45,11 +67,13 @@ package struct Body: Equatable, Sendable {
         }
         let first = Body(
             file: file, firstLine: firstLine, lineCount: lineCount / 2,
-            bytes: Array(bytes[..<cut]), sourceBytes: sourceBytes / 2)
+            bytes: Array(bytes[..<cut]), sourceBytes: sourceBytes / 2,
+            lineNumbers: Array(lineNumbers.prefix(lineCount / 2)))
         let second = Body(
-            file: file, firstLine: firstLine + lineCount / 2,
+            file: file, firstLine: fileLine(lineCount / 2 + 1),
             lineCount: lineCount - lineCount / 2, bytes: Array(bytes[cut...]),
-            sourceBytes: sourceBytes - sourceBytes / 2)
+            sourceBytes: sourceBytes - sourceBytes / 2,
+            lineNumbers: Array(lineNumbers.dropFirst(lineCount / 2)))
         return (first, second)
     }
 }
@@ -62,23 +86,28 @@ package enum SourceItem: Equatable {
     case end
 }
 
+/// What bodies are cut from.
+package protocol BodySource: AnyObject {
+    /// The name in messages.
+    var name: String { get }
+    /// Bytes of the file as stored, where that is known.
+    var bytesTotal: Int? { get }
+    /// The next body, or what stands in its place.
+    ///
+    /// - Throws: ``ClientError`` once, after the last whole line before the fault; then `end`.
+    func next() throws(ClientError) -> SourceItem
+}
+
 /// Cuts one input into bodies of whole lines, reading no further than it must.
 ///
-/// Holds at most one body and one piece of the file. Gzip is recognised by its first two bytes.
-package final class LineSource {
-    /// The name in messages.
-    package let name: String
-    /// Bytes of the file as stored, where that is known.
-    package let bytesTotal: Int?
+/// Holds at most one body and one piece of the file.
+package final class LineSource: BodySource {
+    private let input: InputBytes
     private let linesMax: Int
     private let bytesMax: Int
-    private let descriptor: Int32
-    private var gzip: GzipReader?
-    private let expectsGzip: Bool
-    private var begun = false
+    private let isInMemory: Bool
     private var ended = false
     private var failure: ClientError?
-    private var position = 0
     private var reported = 0
     private var buffer: [UInt8] = []
     /// Where in the buffer the bytes not yet given out begin.
@@ -89,38 +118,16 @@ package final class LineSource {
     ///
     /// - Throws: ``ClientError/unreadable(file:reason:)``.
     package init(_ input: SendInput, linesMax: Int, bytesMax: Int) throws(ClientError) {
-        name = input.name
+        self.input = try InputBytes(input)
         self.linesMax = linesMax
         self.bytesMax = bytesMax
-        switch input {
-        case .memory(_, let bytes):
-            descriptor = -1
-            buffer = bytes
-            position = bytes.count
-            bytesTotal = bytes.count
-            expectsGzip = false
-            begun = true
-            ended = true
-        case .file("-"):
-            descriptor = dup(0)
-            bytesTotal = nil
-            expectsGzip = false
-        case .file(let path):
-            descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-            expectsGzip = path.hasSuffix(".gz")
-            var status = stat()
-            guard descriptor >= 0, unsafe fstat(descriptor, &status) == 0 else {
-                throw .unreadable(file: path, reason: systemReason(errno))
-            }
-            guard status.st_mode & S_IFMT != S_IFDIR else {
-                close(descriptor)
-                throw .unreadable(file: path, reason: "is a directory")
-            }
-            bytesTotal = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : nil
-        }
+        if case .memory = input { isInMemory = true } else { isInMemory = false }
     }
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    /// The name in messages.
+    package var name: String { input.name }
+    /// Bytes of the file as stored, where that is known.
+    package var bytesTotal: Int? { input.bytesTotal }
 
     /// The next body, or what stands in its place.
     ///
@@ -195,7 +202,7 @@ package final class LineSource {
 
     private func sourceBytes(consuming count: Int) -> Int {
         // Lines in memory count as they are; a file counts as far as it has been read.
-        let bytes = descriptor < 0 ? count : position - reported
+        let bytes = isInMemory ? count : input.position - reported
         reported += bytes
         return bytes
     }
@@ -203,49 +210,11 @@ package final class LineSource {
     private func readPiece() {
         buffer.removeFirst(head)
         head = 0
-        var piece = [UInt8](repeating: 0, count: 256 << 10)
-        var count = -1
-        repeat {
-            // SAFETY: read fills at most the buffer.
-            count = unsafe piece.withUnsafeMutableBytes { bytes in
-                unsafe read(descriptor, bytes.baseAddress, bytes.count)
-            }
-        } while count < 0 && errno == EINTR
-        guard count >= 0 else {
-            return fail(.unreadable(file: name, reason: systemReason(errno)))
-        }
-        position += count
-        piece.removeLast(piece.count - count)
-        if !begun, count > 0 {
-            begun = true
-            if piece.starts(with: [0x1F, 0x8B]) {
-                gzip = GzipReader()
-            } else if expectsGzip {
-                return fail(.corruptGzip(file: name))
-            }
-        }
-        guard gzip != nil else {
-            buffer += piece
-            ended = count == 0
-            return
-        }
-        if count == 0 {
-            if gzip?.isCutOff == true { return fail(.truncatedGzip(file: name)) }
+        do throws(ClientError) {
+            if try !input.read(into: &buffer) { ended = true }
+        } catch {
+            failure = error
             ended = true
-        } else if gzip?.inflate(piece, into: &buffer) == false {
-            fail(.corruptGzip(file: name))
         }
     }
-
-    private func fail(_ error: ClientError) {
-        failure = error
-        ended = true
-    }
-}
-
-/// The system's words for an `errno`, in lower case.
-func systemReason(_ code: Int32) -> String {
-    // SAFETY: strerror answers a static or thread-local string that is copied at once.
-    let text = unsafe String(cString: strerror(code))
-    return text.prefix(1).lowercased() + text.dropFirst()
 }

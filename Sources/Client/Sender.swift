@@ -18,6 +18,9 @@ package struct SendConfiguration: Sendable {
     package var requestTimeoutMilliseconds = 120_000
     /// What the server sees as `User-Agent`.
     package var userAgent = "tapline-send"
+    /// Whether a body is sent again in halves until the server, which names a hundred bad lines of a
+    /// body, has named all of them.
+    package var namesEveryRejection = false
 
     /// Makes the defaults.
     package init() {}
@@ -32,7 +35,8 @@ package final class Sender {
     private let progress: (SendProgress) -> Void
     private let isCancelled: () -> Bool
     private var summary = SendSummary()
-    private var sources: [LineSource] = []
+    private let answered: (Body, [LineError]) -> Void
+    private var sources: [any BodySource] = []
     private var inFlight: [Int: Attempt] = [:]
     private var waiting: [Attempt] = []
     private var pausedUntil: Int64 = 0
@@ -57,28 +61,38 @@ package final class Sender {
     /// - Parameters:
     ///   - progress: Called about ten times a second, on the caller's thread.
     ///   - isCancelled: Asked as often; true ends sending, what is in flight included.
+    ///   - answered: Told of each body that the server has read, with every line that it rejected.
     package init(
         _ configuration: SendConfiguration,
         progress: @escaping (SendProgress) -> Void = { _ in },
-        isCancelled: @escaping () -> Bool = { false }
+        isCancelled: @escaping () -> Bool = { false },
+        answered: @escaping (Body, [LineError]) -> Void = { _, _ in }
     ) {
         self.configuration = configuration
         self.progress = progress
         self.isCancelled = isCancelled
+        self.answered = answered
     }
 
-    /// Sends everything. Call once.
+    /// Sends everything in these inputs. Call once.
     ///
     /// - Returns: What came of it; a refusal by the server is in there, not thrown.
     /// - Throws: ``ClientError`` when an input cannot be opened, before anything is sent, or when
     ///   libcurl fails.
     package func send(_ inputs: [SendInput]) throws(ClientError) -> SendSummary {
+        var sources: [any BodySource] = []
         for input in inputs {
             sources.append(
                 try LineSource(
                     input, linesMax: configuration.batchLines,
                     bytesMax: configuration.batchBytesMax))
         }
+        return try send(from: sources)
+    }
+
+    /// Sends everything that these sources give. Call once; see ``send(_:)``.
+    package func send(from inputs: [any BodySource]) throws(ClientError) -> SendSummary {
+        sources = inputs
         bytesTotal = sources.reduce(0) { total, source in
             total.flatMap { total in source.bytesTotal.map { total + $0 } }
         }
@@ -169,6 +183,13 @@ package final class Sender {
         switch result {
         case .verdicts(let received, let accepted, let rejected, let errors):
             waitReason = nil
+            if configuration.namesEveryRejection, errors.count < rejected,
+                let (first, second) = body.halves,
+                let first = try? self.attempt(first), let second = try? self.attempt(second)
+            {
+                return waiting.insert(contentsOf: [first, second], at: 0)
+            }
+            answered(body, errors)
             summary.bodies += 1
             summary.received += received
             summary.accepted += accepted
@@ -178,7 +199,7 @@ package final class Sender {
             for error in errors {
                 summary.note(
                     SendProblem(
-                        file: body.file, line: body.firstLine + error.line - 1,
+                        file: body.file, line: body.fileLine(error.line),
                         message: error.code + (error.message.isEmpty ? "" : ": ")
                             + error.message))
             }

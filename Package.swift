@@ -28,6 +28,7 @@ let package = Package(
             dependencies: [
                 "Daemon", "Ingest", "Load", "Report", "HTTPServer", "Postgres", "Spool", "Event",
                 "Platform", "Options", "Client", "Sample", "Demo", "Explain", "Top", "Bench",
+                "Import",
             ],
             swiftSettings: strict),
         library(
@@ -65,6 +66,7 @@ let package = Package(
             ]),
         library("Report", ["Postgres", "Event", "Platform", "Schema"]),
         library("Demo", ["Client", "Sample", "Options"]),
+        library("Import", ["Client", "Ingest", "JSONLines", "Event", "Platform"]),
         library("Client", ["Platform", "CCurlShim", "CZlib"]),
         library("Top", ["Platform"]),
         library("Sample"),
@@ -111,6 +113,7 @@ let package = Package(
         tests("MetricsTests", ["Metrics", "Platform"]),
         tests("OptionsTests", ["Options"]),
         tests("ClientTests", ["Client"]),
+        tests("ImportTests", ["Import", "Client"]),
         tests("TopTests", ["Top"]),
         tests("SampleTests", ["Sample"]),
         tests("DemoTests", ["Demo", "Options", "Sample"]),

@@ -16,9 +16,13 @@ _tapline() {
         "app alias") path="app alias" ;;
         "app aliases") path="app aliases" ;;
         "app unalias") path="app unalias" ;;
+        " campaign") path="campaign" ;;
+        "campaign import") path="campaign import" ;;
+        "campaign list") path="campaign list" ;;
         " report") path="report" ;;
         " compare") path="compare" ;;
         " send") path="send" ;;
+        " import") path="import" ;;
         " top") path="top" ;;
         " check") path="check" ;;
         " explain") path="explain" ;;
@@ -71,6 +75,15 @@ _tapline() {
         "app unalias --data-dir") directories=1 ;;
         "app unalias --database") ;;
         "app unalias --config") files=1 ;;
+        "campaign import --app") ;;
+        "campaign import --data-dir") directories=1 ;;
+        "campaign import --database") ;;
+        "campaign import --config") files=1 ;;
+        "campaign list --app") ;;
+        "campaign list --format") words="table json" ;;
+        "campaign list --data-dir") directories=1 ;;
+        "campaign list --database") ;;
+        "campaign list --config") files=1 ;;
         "report --from") ;;
         "report --to") ;;
         "report --tz") ;;
@@ -105,6 +118,15 @@ _tapline() {
         "send --connections") ;;
         "send --retry-for") ;;
         "send --format") words="table json" ;;
+        "import --map") files=1 ;;
+        "import --only") ;;
+        "import --rejects") files=1 ;;
+        "import --url") ;;
+        "import --key") ;;
+        "import --batch") ;;
+        "import --connections") ;;
+        "import --retry-for") ;;
+        "import --format") words="table json" ;;
         "top --url") ;;
         "top --interval") ;;
         "top --format") words="table json" ;;
@@ -170,7 +192,7 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key app report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "") words="serve migrate key app campaign report compare send import top check explain dlq erase retention replay bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -181,9 +203,13 @@ _tapline() {
             "app alias") words="--without-key --data-dir --database --config --help --version" ;;
             "app aliases") words="--app --format --data-dir --database --config --help --version" ;;
             "app unalias") words="--data-dir --database --config --help --version" ;;
+            "campaign") words="import list --help --version" ;;
+            "campaign import") words="--app --data-dir --database --config --help --version" files=1 ;;
+            "campaign list") words="--app --format --data-dir --database --config --help --version" ;;
             "report") words="--from --to --tz --app --campaign --by --by-activity --journeys --conversion-window --as-of --since --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
             "compare") words="--rate --from --to --tz --app --as-of --include-test --format --output --data-dir --database --config --help --version" ;;
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
+            "import") words="--map --print-map --dry-run --only --rejects --url --key --batch --connections --retry-for --format --help --version" files=1 ;;
             "top") words="--url --interval --once --format --help --version" ;;
             "check") words="--format --data-dir --database --config --help --version" ;;
             "explain") words="--app --format --data-dir --database --config --help --version" ;;
@@ -198,7 +224,7 @@ _tapline() {
             "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key app report compare send top check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "help") words="serve migrate key app campaign report compare send import top check explain dlq erase retention replay bench demo completion help --help --version" ;;
             esac
             ;;
     esac

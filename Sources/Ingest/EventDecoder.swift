@@ -88,6 +88,14 @@ package struct EventDecoder: ~Copyable {
         try checkIdentity()
     }
 
+    /// Whether a line would be taken, without a row.
+    ///
+    /// - Returns: Its type.
+    package mutating func type(of line: RawSpan) throws(Rejection) -> EventType {
+        try read(line, nil)
+        return event.type
+    }
+
     private static func rejection(_ failure: JSONObject.Failure) -> Rejection {
         switch failure {
         case .notAnObject: Rejection(.notAnObject)

@@ -30,8 +30,9 @@ extension CommandSpec {
             "Try it: \"tapline demo\" runs all of it on sample data and prints a report.",
         ],
         commands: [
-            serve, migrate, key, app, report, compare, send, top, check, explain, dlq, erase,
-            retention, replay, bench, demo, completion, help,
+            serve, migrate, key, app, campaign, report, compare, send, importing, top, check,
+            explain,
+            dlq, erase, retention, replay, bench, demo, completion, help,
         ])
 
     private static let serve = CommandSpec(
@@ -160,19 +161,8 @@ extension CommandSpec {
             "Exits 1 when a line was rejected or a body could not be sent, and names the file "
                 + "and line.",
         ],
-        options: [
-            .value(
-                "url", "URL", "where the daemon is",
-                default: "$TAPLINE_URL, else http://127.0.0.1:8080"),
-            .value("key", "KEY", "the app's ingest key", default: "$TAPLINE_KEY"),
-            .value("batch", "N", .number(1...1_000_000), "lines of a body", default: "1000"),
-            .value(
-                "connections", "N", .number(1...256), "bodies sent at the same time",
-                default: "4"),
-            .value(
-                "retry-for", "DURATION", .duration, "give a body up after this long",
-                default: "10min"),
-            format(["table", "json"]),
+        options: sending(batch: "lines of a body") + [
+            format(["table", "json"])
         ],
         operand: OperandSpec(
             "FILE", .file, count: 1...1_000_000, "NDJSON, gzipped or not; - is stdin"),
@@ -180,6 +170,23 @@ extension CommandSpec {
             "tapline send --key \"$KEY\" events.ndjson.gz",
             "zcat old/*.gz | tapline send --url http://tapline.internal:8080 -",
         ])
+
+    /// The options of commands that send to a daemon.
+    static func sending(batch: String) -> [OptionSpec] {
+        [
+            .value(
+                "url", "URL", "where the daemon is",
+                default: "$TAPLINE_URL, else http://127.0.0.1:8080"),
+            .value("key", "KEY", "the app's ingest key", default: "$TAPLINE_KEY"),
+            .value("batch", "N", .number(1...1_000_000), batch, default: "1000"),
+            .value(
+                "connections", "N", .number(1...256), "bodies sent at the same time",
+                default: "4"),
+            .value(
+                "retry-for", "DURATION", .duration, "give a body up after this long",
+                default: "10min"),
+        ]
+    }
 
     private static let check = CommandSpec(
         "check", "do the books balance? exit code 1 if not",

@@ -3,21 +3,8 @@ import Options
 
 /// `tapline send FILE…`: posts NDJSON files, with a progress bar on a terminal.
 func runSend(_ parsed: Parsed) -> Int32 {
-    var configuration = SendConfiguration()
-    if let url = parsed.value("url") ?? surroundings.variable("TAPLINE_URL") {
-        configuration.url = url
-    }
-    configuration.key = parsed.value("key") ?? surroundings.variable("TAPLINE_KEY")
-    configuration.batchLines = parsed.number("batch") ?? configuration.batchLines
-    configuration.connections = parsed.number("connections") ?? configuration.connections
-    if let milliseconds = parsed.milliseconds("retry-for") {
-        configuration.retrySeconds = Double(milliseconds) / 1000
-    }
-    configuration.userAgent = "tapline-send/\(taplineVersion)"
-    guard configuration.key != nil else {
-        complain("tapline send: no key", hint: "Give --key or set TAPLINE_KEY.")
-        return 2
-    }
+    let configuration = sendConfiguration(parsed, command: "send")
+    guard configuration.key != nil else { return complainOfNoKey("tapline send") }
     var line = ProgressLine(terminal: standardErrorTerminal)
     let sender = Sender(configuration, progress: { show($0, on: &line) })
     do throws(ClientError) {
@@ -32,7 +19,30 @@ func runSend(_ parsed: Parsed) -> Int32 {
     }
 }
 
-private func show(_ progress: SendProgress, on line: inout ProgressLine) {
+/// How to send, by the options that commands that do share.
+func sendConfiguration(_ parsed: Parsed, command: String) -> SendConfiguration {
+    var configuration = SendConfiguration()
+    if let url = parsed.value("url") ?? surroundings.variable("TAPLINE_URL") {
+        configuration.url = url
+    }
+    configuration.key = parsed.value("key") ?? surroundings.variable("TAPLINE_KEY")
+    configuration.batchLines = parsed.number("batch") ?? configuration.batchLines
+    configuration.connections = parsed.number("connections") ?? configuration.connections
+    if let milliseconds = parsed.milliseconds("retry-for") {
+        configuration.retrySeconds = Double(milliseconds) / 1000
+    }
+    configuration.userAgent = "tapline-\(command)/\(taplineVersion)"
+    return configuration
+}
+
+/// Says that there is no key; the exit code.
+func complainOfNoKey(_ command: String) -> Int32 {
+    complain("\(command): no key", hint: "Give --key or set TAPLINE_KEY.")
+    return 2
+}
+
+/// Shows how far sending is.
+func show(_ progress: SendProgress, on line: inout ProgressLine) {
     let rate = progress.seconds > 0 ? Double(progress.events) / progress.seconds : 0
     var text = "\(humanBytes(progress.bytesDone)) \(grouped(Int(rate))) events/s"
     let fraction = progress.bytesTotal.map { Double(progress.bytesDone) / Double(max($0, 1)) }

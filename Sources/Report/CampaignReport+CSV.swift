@@ -9,6 +9,7 @@ extension CampaignReport {
             names += [rate + "_numerator", rate + "_denominator"]
         }
         names += ["time_to_open_p50", "time_to_open_p90", "time_to_open_p99", "flags"]
+        names += CampaignAbout.names
         let lines = [names] + rows.map(fields)
         return lines.map { $0.map(field).joined(separator: ",") + "\n" }.joined()
     }
@@ -23,6 +24,7 @@ extension CampaignReport {
         let open = row.timeToOpen
         fields += [text(open?.p50), text(open?.p90), text(open?.p99)]
         fields.append(row.flags.joined(separator: " "))
+        fields += row.about?.values.map { $0 ?? "" } ?? CampaignAbout.names.map { _ in "" }
         return fields
     }
 

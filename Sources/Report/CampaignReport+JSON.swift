@@ -19,6 +19,8 @@ extension CampaignReport {
     func json(_ row: ReportRow) -> String {
         var members = [member("app", row.app), member("campaign_id", row.campaign)]
         members += zip(dimensionNames, row.dimensions).map(member)
+        let about = row.about?.values ?? CampaignAbout.names.map { _ in nil }
+        members += zip(CampaignAbout.names, about).map(member)
         members += ReportCount.allCases.map { "\"\($0.rawValue)\":\(number(row[$0]))" }
         members += ReportRate.allCases.map { "\"\($0.rawValue)\":{\(json(row[$0]))}" }
         members.append("\"action_share\":" + json(row.actionShares))

@@ -86,6 +86,7 @@ struct ReportReader {
         var rows = try rows(connection, frame)
         guard !rows.isEmpty else { throw .unexpectedAnswer("the database gave no totals") }
         let totals = rows.removeFirst()
+        try name(&rows, connection)
         return CampaignReport(
             asOf: frame.asOf, dataThrough: frame.dataThrough, from: frame.fromText,
             to: frame.toText, timeZone: options.timeZone, by: options.by,
@@ -155,7 +156,7 @@ struct ReportReader {
                     <= \(ReportJourneys.fewEvents),
                 concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
                     SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
-                    FROM tapline.test_device)),
+                    FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign)),
                 \(hasUnknown)
             FROM (
                 SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
@@ -244,6 +245,28 @@ struct ReportReader {
             : exist("cell_campaign") + " OR f.batch <> newest AND ("
                 + ["cell_dimension", "cell_change", "cell_past"].map(exist)
                 .joined(separator: " OR ") + ")"
+    }
+
+    /// Adds what is known of the campaigns beside their events.
+    private func name(
+        _ rows: inout [ReportRow], _ connection: borrowing PostgresConnection
+    ) throws(ReportError) {
+        guard options.by.contains(.campaign), !rows.isEmpty else { return }
+        let answer = try ask(
+            connection,
+            """
+            SELECT r.place, c.name, c.variant, c.audience, c.provider,
+                to_char(c.sent_at, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM')
+            FROM unnest($1::text[], $2::text[]) WITH ORDINALITY r(app, campaign_id, place)
+                JOIN tapline.campaign c ON c.app = r.app AND c.campaign_id = r.campaign_id
+            """, [.textArray(rows.map(\.app)), .textArray(rows.map(\.campaign))])
+        for index in 0..<answer.rows {
+            guard let place = answer.int64(index, 0) else { continue }
+            rows[Int(place) - 1].about = CampaignAbout(
+                name: answer.string(index, 1), variant: answer.string(index, 2),
+                audience: answer.string(index, 3), provider: answer.string(index, 4),
+                sentAt: answer.string(index, 5).map(shortened))
+        }
     }
 
     /// The smallest cells that know what is asked for.

@@ -18,6 +18,7 @@ extension CampaignReport {
             }
             lines += [""] + block(keyed, Self.countColumns, all.map(countCells), bars, style)
             lines += [""] + block(keyed, Self.rateColumns, all.map(rateCells), nil, style)
+            lines += names
             lines += notes(all, keyed, style)
         }
         return lines.map { $0 + "\n" }.joined()
@@ -160,6 +161,24 @@ extension CampaignReport {
     }
 
     private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
+
+    // Names.
+
+    /// What campaigns are called, for which the columns have no room.
+    private var names: [String] {
+        var seen: Set<[String?]> = []
+        let known = rows.filter { $0.about != nil && seen.insert([$0.app, $0.campaign]).inserted }
+        guard !known.isEmpty else { return [] }
+        let ids = known.map { elided(printable($0.campaign ?? ""), to: 26) }
+        let width = ids.map(\.count).max() ?? 0
+        let lines = zip(known, ids).flatMap { row, id in
+            // Names may be long, and are nowhere else in full.
+            wrapped(row.about?.text ?? "", width: Self.columns - width - 2).enumerated().map {
+                ($0 == 0 ? id + spaces(width - id.count) : spaces(width)) + "  " + $1
+            }
+        }
+        return [""] + lines
+    }
 
     // Notes.
 

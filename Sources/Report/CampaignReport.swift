@@ -90,6 +90,8 @@ package struct ReportRow: Equatable, Sendable {
     /// How many units were opened within each of `Schema.openLimits` of their receipt, then how many at
     /// all; nil where no unit has a time to open, or nobody looked.
     package var opened: [Int64]?
+    /// What is known of the campaign beside its events; nil for totals and where nothing is.
+    package var about: CampaignAbout?
 
     /// A count; nil where it is not known.
     package subscript(count: ReportCount) -> Int64? {
@@ -99,6 +101,35 @@ package struct ReportRow: Equatable, Sendable {
     /// A rate.
     package subscript(rate: ReportRate) -> RateValue {
         rates[ReportRate.allCases.firstIndex(of: rate)!]
+    }
+}
+
+/// What an import said of a campaign, as it is known now: `tapline campaign import`.
+package struct CampaignAbout: Equatable, Sendable {
+    package let name: String?
+    package let variant: String?
+    package let audience: String?
+    package let provider: String?
+    /// RFC 3339 in the report's time zone.
+    package let sentAt: String?
+
+    /// The names of what is known, as they stand in a report.
+    static let names = [
+        "campaign_name", "campaign_variant", "campaign_audience", "campaign_provider",
+        "campaign_sent_at",
+    ]
+
+    /// In the order of ``names``.
+    var values: [String?] { [name, variant, audience, provider, sentAt] }
+
+    /// For people.
+    var text: String {
+        var parts = [name].compactMap { $0 }
+        if let variant { parts.append("variant \(variant)") }
+        if let audience { parts.append("to \(audience)") }
+        if let provider { parts.append("by \(provider)") }
+        if let sentAt { parts.append("sent \(sentAt)") }
+        return printable(parts.joined(separator: ", "))
     }
 }
 
@@ -174,6 +205,11 @@ package struct CampaignReport: Sendable {
         return ((hasApps ? [row.app] : []) + values).map { printable($0 ?? "(unknown)") }
     }
 
-    /// The labels of a row as one.
-    func name(of row: ReportRow) -> String { labels(row).joined(separator: " ") }
+    /// The labels of a row as one, with the name of its campaign before them.
+    func name(of row: ReportRow) -> String {
+        let labels = labels(row).joined(separator: " ")
+        guard let about = row.about, let name = about.name else { return labels }
+        let variant = about.variant.map { " \($0)" } ?? ""
+        return printable("\(name)\(variant)") + " (\(labels))"
+    }
 }

@@ -19,6 +19,7 @@ extension Comparison {
             }
             text += "\(Self.count(value.numerator)) of \(Self.count(value.denominator))  "
             lines.append(text + printable(row.campaign ?? ""))
+            if let about = row.about { lines += wrapped(about.text, width: 76).map { "   " + $0 } }
         }
         lines.append("")
         for pair in pairs { lines += wrapped(sentence(pair)) }

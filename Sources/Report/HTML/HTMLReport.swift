@@ -164,6 +164,12 @@ package struct HTMLReport: Sendable {
 
     private var allRows: Markup {
         let names = main.labelNames
+        let hasNames = main.rows.contains { $0.about != nil }
+        let about = hasNames ? ["name", "variant", "audience"] : []
+        func texts(_ row: ReportRow) -> [String] {
+            about.isEmpty
+                ? [] : [row.about?.name, row.about?.variant, row.about?.audience].map { $0 ?? "" }
+        }
         let counts: [ReportCount] = [
             .sent, .delivered, .clicked, .clicksTotal, .inboxOpened, .engaged,
         ]
@@ -175,14 +181,14 @@ package struct HTMLReport: Sendable {
         }
         let table = NumberTable(
             caption: "Every row, and the totals over everything",
-            heads: names + counts.map(\.rawValue)
+            heads: names + about + counts.map(\.rawValue)
                 + shown.flatMap { [$0.rawValue, "interval"] } + ["flags"],
-            rows: main.rows.map { main.labels($0) + cells($0) }
+            rows: main.rows.map { main.labels($0) + texts($0) + cells($0) }
                 + [
-                    ["totals"] + Array(repeating: "", count: names.count - 1)
+                    ["totals"] + Array(repeating: "", count: names.count + about.count - 1)
                         + cells(main.totals)
                 ],
-            names: names.count)
+            names: names.count + about.count)
         return "<section id=\"rows\" class=\"long\"><h2>By \(names.joined(separator: ", "))</h2>\n"
             + "\(table.markup)</section>\n"
     }

@@ -24,6 +24,7 @@ _tapline() {
         " send") path="send" ;;
         " import") path="import" ;;
         " top") path="top" ;;
+        " tail") path="tail" ;;
         " check") path="check" ;;
         " explain") path="explain" ;;
         " dlq") path="dlq" ;;
@@ -130,6 +131,14 @@ _tapline() {
         "top --url") ;;
         "top --interval") ;;
         "top --format") words="table json" ;;
+        "tail --url") ;;
+        "tail --key") ;;
+        "tail --type") ;;
+        "tail --campaign") ;;
+        "tail --device") ;;
+        "tail --message") ;;
+        "tail --count") ;;
+        "tail --format") words="table ndjson" ;;
         "check --format") words="table json" ;;
         "check --data-dir") directories=1 ;;
         "check --database") ;;
@@ -192,7 +201,7 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key app campaign report compare send import top check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "") words="serve migrate key app campaign report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -211,6 +220,7 @@ _tapline() {
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
             "import") words="--map --print-map --dry-run --only --rejects --url --key --batch --connections --retry-for --format --help --version" files=1 ;;
             "top") words="--url --interval --once --format --help --version" ;;
+            "tail") words="--url --key --type --campaign --device --message --count --format --help --version" ;;
             "check") words="--format --data-dir --database --config --help --version" ;;
             "explain") words="--app --format --data-dir --database --config --help --version" ;;
             "dlq") words="list show replay purge --help --version" ;;
@@ -224,7 +234,7 @@ _tapline() {
             "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key app campaign report compare send import top check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "help") words="serve migrate key app campaign report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
             esac
             ;;
     esac

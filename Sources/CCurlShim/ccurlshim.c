@@ -16,6 +16,7 @@ struct tapline_transfer {
     tapline_transfers *set;
     struct curl_slist *headers;
     CURLcode result;
+    int stream;
     char *answer;
     size_t answer_length;
     char error[CURL_ERROR_SIZE];
@@ -46,7 +47,7 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
     size_t length = size * count;
     // What is longer than this is not an answer of ours; its beginning is enough to say so.
     size_t room = answer_bytes_max - transfer->answer_length;
-    size_t kept = length < room ? length : room;
+    size_t kept = transfer->stream || length < room ? length : room;
     if (kept > 0) {
         char *grown = realloc(transfer->answer, transfer->answer_length + kept);
         if (!grown) return 0;
@@ -102,6 +103,11 @@ tapline_transfer *tapline_transfer_start(tapline_transfers *set, const tapline_r
     curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    transfer->stream = request->stream;
+    if (request->stream) {
+        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, 15L);
+    }
     if (request->direct) curl_easy_setopt(easy, CURLOPT_PROXY, "");
     if (request->body) {
         curl_easy_setopt(easy, CURLOPT_POST, 1L);
@@ -166,6 +172,8 @@ const uint8_t *tapline_transfer_answer(const tapline_transfer *transfer, size_t 
     *length = transfer->answer_length;
     return (const uint8_t *)transfer->answer;
 }
+
+void tapline_transfer_forget(tapline_transfer *transfer) { transfer->answer_length = 0; }
 
 void tapline_transfer_free(tapline_transfer *transfer) {
     if (!transfer) return;

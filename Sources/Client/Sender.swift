@@ -282,7 +282,7 @@ package final class Sender {
 }
 
 /// A clock that never goes back.
-private func monotonicMicroseconds() -> Int64 {
+func monotonicMicroseconds() -> Int64 {
     var time = timespec()
     unsafe clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000

@@ -53,8 +53,11 @@ package struct Transfers: ~Copyable {
     }
 
     /// Starts to post a gzipped body; nil for a GET.
+    ///
+    /// - Parameter isStream: Whether the answer is taken with ``takePiece(of:)`` while it comes; it ends
+    ///   when nothing has come for 15 s, whatever the time-out of a request.
     package mutating func start(
-        _ body: [UInt8]?, to target: Target
+        _ body: [UInt8]?, to target: Target, isStream: Bool = false
     ) throws(ClientError) -> Int {
         // SAFETY: libcurl copies the strings and the body before the call returns.
         let transfer = unsafe target.url.withCString { url in
@@ -64,7 +67,9 @@ package struct Transfers: ~Copyable {
                         var request = unsafe tapline_request(
                             url: url, authorization: authorization, user_agent: agent,
                             body: body == nil ? nil : bytes.baseAddress, body_length: bytes.count,
-                            connect_timeout_ms: 10_000, timeout_ms: timeoutMilliseconds,
+                            connect_timeout_ms: 10_000,
+                            timeout_ms: isStream ? 0 : timeoutMilliseconds,
+                            stream: isStream ? 1 : 0,
                             direct: target.isLocal ? 1 : 0)
                         return unsafe tapline_transfer_start(set, &request)
                     }
@@ -83,6 +88,19 @@ package struct Transfers: ~Copyable {
     package func run(timeoutMilliseconds: Int) throws(ClientError) {
         let code = unsafe tapline_transfers_run(set, Int32(timeoutMilliseconds))
         guard code == 0 else { throw .unavailable(reason: "libcurl failed with code \(code)") }
+    }
+
+    /// What has come of a stream that goes on, if it is answered with 200 so far.
+    package mutating func takePiece(of number: Int) -> [UInt8] {
+        guard let one = running.first(where: { $0.number == number }),
+            unsafe tapline_transfer_status(one.transfer) == 200
+        else { return [] }
+        // SAFETY: the bytes live until they are forgotten, and are copied before that.
+        var length = 0
+        let bytes = unsafe tapline_transfer_answer(one.transfer, &length)
+        let piece = unsafe Array(UnsafeBufferPointer(start: bytes, count: length))
+        unsafe tapline_transfer_forget(one.transfer)
+        return piece
     }
 
     /// An answer that has come, with its body's number.

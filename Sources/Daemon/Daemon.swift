@@ -112,7 +112,7 @@ package final class Daemon: Sendable {
             storedWaiter: results,
             onDurable: { received, rejected in
                 ledger.noteDurable(received: received, rejected: rejected)
-            }, routes: { web.route($0) })
+            }, tap: web.tap, routes: { web.route($0) })
         do throws(HTTPServerError) {
             server = try HTTPServer(configuration: settings.http, handler: service)
         } catch {

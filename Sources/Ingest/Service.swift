@@ -47,6 +47,7 @@ package final class IngestService: HTTPHandler {
     package let metrics: ServiceMetrics
     private let registry: Registry
     let onDurable: @Sendable (_ received: Int, _ rejected: Int) -> Void
+    let tap: (any EventTap)?
     private let routes: @Sendable (_ path: String) -> ServiceRoute?
     private let readiness: @Sendable () -> String?
     private let draining = Atomic(false)
@@ -64,13 +65,14 @@ package final class IngestService: HTTPHandler {
     ///   - registry: Receives the service's metrics, and is what `/metrics` shows.
     ///   - storedWaiter: For `?ack=stored`, which without it is as if it were not given.
     ///   - onDurable: Told of each body that has become durable, on the committer's thread.
+    ///   - tap: Takes each such body, if anyone follows.
     ///   - readiness: A reason why events cannot be made durable now, beside those of the spool.
     ///   - routes: Further paths.
     package init(
         settings: ServiceSettings = ServiceSettings(), spool: Spool, keys: any KeyStore,
         registry: Registry, storedWaiter: (any StoredWaiter)? = nil,
         onDurable: @escaping @Sendable (_ received: Int, _ rejected: Int) -> Void = { _, _ in },
-        readiness: @escaping @Sendable () -> String? = { nil },
+        tap: (any EventTap)? = nil, readiness: @escaping @Sendable () -> String? = { nil },
         routes: @escaping @Sendable (_ path: String) -> ServiceRoute? = { _ in nil }
     ) {
         self.settings = settings
@@ -79,6 +81,7 @@ package final class IngestService: HTTPHandler {
         self.registry = registry
         self.storedWaiter = storedWaiter
         self.onDurable = onDurable
+        self.tap = tap
         self.readiness = readiness
         self.routes = routes
         parser = BodyParser(settings)

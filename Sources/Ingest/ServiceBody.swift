@@ -151,9 +151,11 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         }
         body.record = nil
         let waiter = head.waitsForStored ? service.storedWaiter : nil
+        let followed = service.tap?.isOpen == true ? record : nil
         waiter?.announce()
         do throws(SpoolError) {
             try service.spool.append(record, events: body.accepted) { [body] result in
+                if case .success = result, let followed { self.service.tap?.take(followed) }
                 self.becameDurable(body, result)
             }
         } catch {

@@ -19,6 +19,29 @@ extension CommandSpec {
         ],
         examples: ["tapline top", "tapline top --once --format json"])
 
+    static let tail = CommandSpec(
+        "tail", "live events of an app",
+        details: [
+            "Shows each event of the key's app as it becomes durable: repeats too, before the database "
+                + "has told them apart. Ends with Ctrl-C, or after --count events; a daemon that goes "
+                + "away is waited for. Whoever reads too slowly is told how many were left out."
+        ],
+        options: [
+            .value(
+                "url", "URL", "where the daemon is",
+                default: "$TAPLINE_URL, else http://127.0.0.1:8080"),
+            .value("key", "KEY", "an admin key of the app", default: "$TAPLINE_KEY"),
+            .value("type", "TYPE", "only events of this type"),
+            .value("campaign", "CAMPAIGN", "only events that name this campaign"),
+            .value("device", "DEVICE", "only events of this device"),
+            .value("message", "UID", "only events of this message"),
+            .value("count", "N", .number(1...1_000_000_000), "end after so many events"),
+            format(["table", "ndjson"]),
+        ],
+        examples: [
+            "tapline tail --type clicked", "tapline tail --device d-1 --format ndjson",
+        ])
+
     static let explain = CommandSpec(
         "explain", "the whole life of one event or message",
         details: [

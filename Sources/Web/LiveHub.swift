@@ -91,7 +91,7 @@ final class LiveHub: Sendable {
             if state.isStopping { return .draining }
             state.viewers.removeAll { !$0.stream.isOpen }
             guard state.viewers.count < Self.viewersMax else {
-                return .tooManyViewers(limit: Self.viewersMax)
+                return .tooManyViewers("look at the live page", limit: Self.viewersMax)
             }
             stream.tryWrite(state.boards[app]?.events ?? [])
             state.viewers.append(viewer)
@@ -141,16 +141,13 @@ final class LiveHub: Sendable {
         let event = Self.event("counters", meter.json(counters(), now: Clock.now()))
         for viewer in viewers {
             // A key that was revoked meanwhile shows nothing more.
-            if isGood(viewer) { viewer.stream.tryWrite(event) } else { viewer.stream.finish() }
+            if keys.isStillGood(viewer.key) {
+                viewer.stream.tryWrite(event)
+            } else {
+                viewer.stream.finish()
+            }
         }
         for app in appsToRead() { read(app) }
-    }
-
-    private func isGood(_ viewer: Viewer) -> Bool {
-        switch keys.lookup(viewer.key) {
-        case .known, .ask, .unavailable: true
-        case .revoked, .unknown: false
-        }
     }
 
     private func appsToRead() -> [String] {
@@ -223,9 +220,9 @@ final class LiveHub: Sendable {
 }
 
 extension ServiceRefusal {
-    static func tooManyViewers(limit: Int) -> ServiceRefusal {
+    static func tooManyViewers(_ what: String, limit: Int) -> ServiceRefusal {
         ServiceRefusal(
-            503, "too_many_viewers", "\(limit) others look at the live page already",
+            503, "too_many_viewers", "\(limit) others \(what) already",
             details: [("limit", limit)], retryAfter: jittered(10))
     }
 }

@@ -7,13 +7,14 @@ import Platform
 import Postgres
 import Report
 
-/// Reports over HTTP and the live page: `/v1/reports/…`, `/v1/live` and `/`.
+/// Reports over HTTP, the live page and live events: `/v1/reports/…`, `/v1/live`, `/` and `/v1/tail`.
 ///
 /// Nothing here waits on an HTTP thread: reports are made by threads of their own.
 package final class Web: Sendable {
     private let version: String
     private let runner: ReportRunner
     private let live: LiveHub
+    private let tail: TailHub
     private let dataThrough: @Sendable (borrowing PostgresConnection) -> Microseconds?
 
     /// Creates the paths; ``start()`` brings them to life.
@@ -39,16 +40,22 @@ package final class Web: Sendable {
         live = LiveHub(
             runner: runner, keys: keys, dataThrough: dataThrough, counters: counters,
             registry: registry)
+        tail = TailHub(keys: keys, registry: registry)
     }
+
+    /// Takes the events that are followed.
+    package var tap: any EventTap { tail }
 
     /// Starts the threads.
     package func start() {
         runner.start()
         live.start()
+        tail.start()
     }
 
     /// Ends the threads; a report that is being made is given up.
     package func stop() {
+        tail.stop()
         live.stop()
         runner.stop()
     }
@@ -67,6 +74,11 @@ package final class Web: Sendable {
             return ServiceRoute(methods: ["GET"], roles: Self.readers) {
                 [live] service, exchange, app in
                 live.add(exchange, app: String(decoding: app, as: UTF8.self), through: service)
+            }
+        case "/v1/tail":
+            return ServiceRoute(methods: ["GET"], roles: [.admin]) {
+                [tail] service, exchange, app in
+                tail.add(exchange, app: app, through: service)
             }
         case Self.campaigns: return reports(.campaigns)
         case "/v1/reports/compare": return reports(.comparison)

@@ -43,6 +43,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "import": try runImport(parsed)
     case "check": try runCheck(parsed)
     case "top": runTop(parsed)
+    case "tail": runTail(parsed)
     case "dlq": try runDlq(parsed)
     case "explain": try runExplain(parsed)
     case "bench": try runBench(parsed)

@@ -15,6 +15,7 @@ typedef struct {
     size_t body_length;
     long connect_timeout_ms;
     long timeout_ms;
+    int stream;  // nonzero: the answer is taken while it comes, and ends when nothing has for 15 s
     int direct;  // nonzero: no proxy, whatever the environment says
 } tapline_request;
 
@@ -37,5 +38,7 @@ const char *tapline_transfer_error(const tapline_transfer *transfer);
 // Seconds of the Retry-After header; 0 for none.
 long tapline_transfer_retry_after(const tapline_transfer *transfer);
 const uint8_t *tapline_transfer_answer(const tapline_transfer *transfer, size_t *length);
+// Forgets what has come of the answer so far, which the caller has taken.
+void tapline_transfer_forget(tapline_transfer *transfer);
 // Ends the transfer first if it is still running.
 void tapline_transfer_free(tapline_transfer *transfer);

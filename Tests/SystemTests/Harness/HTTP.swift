@@ -122,13 +122,23 @@ final class Connection {
             guard Date() < deadline else {
                 throw Failure("no such \(name) in 60 s", isFinal: true)
             }
+            let (found, json) = try anyEvent()
+            if found == name, isWanted(json) { return json }
+        }
+    }
+
+    /// Reads the next server-sent event.
+    func anyEvent() throws -> (name: String, data: JSON) {
+        while true {
             while let end = events.firstRange(of: "\n\n") {
                 let event = events[..<end.lowerBound]
                 events.removeSubrange(..<end.upperBound)
                 let lines = event.split(separator: "\n")
-                guard lines.first == "event: \(name)", lines.count == 2 else { continue }
-                let json = try JSON(parsing: lines[1].dropFirst("data: ".count).utf8)
-                if isWanted(json) { return json }
+                guard lines.count == 2, lines[0].hasPrefix("event: ") else { continue }
+                return (
+                    String(lines[0].dropFirst("event: ".count)),
+                    try JSON(parsing: lines[1].dropFirst("data: ".count).utf8)
+                )
             }
             guard let size = Int(try line(), radix: 16) else { throw Failure("not a chunk") }
             guard size > 0 else { throw Failure("the stream has ended", isFinal: true) }

@@ -19,6 +19,8 @@ package struct CampaignFile: Sendable {
     package private(set) var unused: [String] = []
     private let name: String
     private let app: String?
+    /// By app and id: where among the lines it is.
+    private var places: [[String]: Int] = [:]
 
     package static let columns = ["name", "provider", "sent_at", "audience", "variant"]
     private static let idBytesMax = 128
@@ -122,8 +124,11 @@ package struct CampaignFile: Sendable {
         }
         do throws(RowError) {
             let found = try campaign(line, values)
-            guard let other = lines.first(where: { $0.app == found.app && $0.id == found.id })
-            else { return lines.append(found) }
+            guard let place = places[[found.app, found.id]] else {
+                places[[found.app, found.id]] = lines.count
+                return lines.append(found)
+            }
+            let other = lines[place]
             guard other.values == found.values else {
                 throw RowError(
                     "campaign \"\(found.id)\" is on line \(other.line) with other values")

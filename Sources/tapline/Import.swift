@@ -36,6 +36,11 @@ func runImport(_ parsed: Parsed) throws(OptionsError) -> Int32 {
                 command: command)
         }
     }
+    var seen: Set<String> = []
+    for path in parsed.operands where !seen.insert(path).inserted {
+        throw .badValue(
+            option: "FILE", value: path, expected: "each file once", command: command)
+    }
     let isJSON = parsed.value("format") == "json"
     let configuration = sendConfiguration(parsed, command: "import")
     if parsed.flag("dry-run") { return importNothing(parsed.operands, map, isJSON) }

@@ -58,6 +58,33 @@ import Testing
             ])
     }
 
+    /// Whatever the bytes are: it ends, and what is not the end of a line is in some row.
+    @Test func nothingIsLostOfAnySmallInput() throws {
+        let alphabet = Array("a,\"\n\r".utf8)
+        for length in 1...5 {
+            var digits = [Int](repeating: 0, count: length)
+            while true {
+                let text = digits.map { alphabet[$0] }
+                let reader = try RowReader(
+                    .memory(name: "t", text), separator: UInt8(ascii: ","))
+                reader.expect(fields: 2)
+                var read: [UInt8] = []
+                while let row = try reader.next() { read += row.raw }
+                func plain(_ bytes: [UInt8]) -> [UInt8] {
+                    bytes.filter { $0 != 0x0A && $0 != 0x0D }
+                }
+                if plain(read) != plain(text) {
+                    Issue.record("\(String(decoding: text, as: UTF8.self).debugDescription)")
+                }
+                guard let place = digits.lastIndex(where: { $0 < alphabet.count - 1 }) else {
+                    break
+                }
+                digits[place] += 1
+                for later in digits.index(after: place)..<length { digits[later] = 0 }
+            }
+        }
+    }
+
     @Test func aRowIsTheSameHoweverItsBytesCome() throws {
         // Longer than a piece of a file, and a quote at each of its ends.
         let long = String(repeating: "x\"\"y\n", count: 60_000)

@@ -150,11 +150,15 @@ struct FunctionTests {
         let base = try ReportBase()
         try base.connection.execute(Schema.functions)
         try base.add(Self.seeds(40))
+        // As an upgrade does.
+        try base.connection.execute(Schema.functions)
         // Partitions that come later are read by the report as well.
         try base.openSegment()
         try base.add([Seed(.clicked, "m3", campaign: "other", at: 30_000)])
+        try base.connection.execute(
+            "INSERT INTO tapline.campaign (app, campaign_id, change) VALUES ('shop', 'other', 1)")
         try base.connection.execute("SET ROLE tapline_reporting")
-        for view in ["campaign", "campaign_day", "events"] {
+        for view in ["campaign", "campaign_day", "campaign_names", "events"] {
             let count = try base.connection.query("SELECT count(*) FROM reporting.\(view)")
             #expect(count.int64(0, 0)! > 0)
         }

@@ -151,6 +151,7 @@ extension SystemTests {
             #expect(wrong.exit == .code(2) && wrong.error.contains("line 2: there is no field"))
             #expect(try load(app, [file], map: "nowhere").exit == .code(1))
             #expect(try load(app, []).exit == .code(2))
+            #expect(try load(app, [file, file]).exit == .code(2))
             #expect(try load(app, ["--only", "x", file]).exit == .code(2))
             #expect(try load(app, ["--rejects", file, file]).exit == .code(2))
             let missing = try load(app, [file])

@@ -2,7 +2,7 @@
 -- runs the statement of the other files, whose parts are put in below; there $8 is the dimension next
 -- to the campaign, and $9 whether rows are by campaign. Made anew whenever its text has changed, so
 -- that it never falls behind those files.
-DROP VIEW IF EXISTS reporting.campaign, reporting.campaign_day, reporting.events;
+DROP VIEW IF EXISTS reporting.campaign, reporting.campaign_day, reporting.campaign_names, reporting.events;
 DROP FUNCTION IF EXISTS tapline.report;
 CREATE FUNCTION tapline.report(
     dimensions text DEFAULT 'campaign',

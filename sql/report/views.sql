@@ -21,6 +21,13 @@ FROM tapline.report('campaign,day') WHERE NOT is_total;
 COMMENT ON VIEW reporting.campaign_day IS
     'reporting.campaign by the day, in UTC, on which the messages were first seen';
 
+CREATE VIEW reporting.campaign_names AS
+SELECT app, campaign_id, name AS campaign_name, variant AS campaign_variant,
+    audience AS campaign_audience, provider AS campaign_provider, sent_at AS campaign_sent_at
+FROM tapline.campaign;
+COMMENT ON VIEW reporting.campaign_names IS
+    'What tapline campaign import said of campaigns; not every campaign of events has a row';
+
 CREATE VIEW reporting.events AS
 SELECT e.app, t.name AS type, e.type_raw, e.event_time, e.received_at, b.stored_at, e.occurred_at,
     e.sent_at, (ARRAY['device', 'corrected', 'server'])[e.time_rule + 1] AS time_rule,

@@ -7,6 +7,11 @@ package struct EventStream: ~Copyable {
         /// `message` where the server does not say.
         package let name: String
         package let data: String
+
+        package init(name: String, data: String) {
+            self.name = name
+            self.data = data
+        }
     }
 
     private let target: Target
@@ -87,13 +92,15 @@ package struct EventStream: ~Copyable {
 }
 
 /// Cuts a stream of server-sent events into events.
-struct EventParser {
+package struct EventParser {
     private var buffer: [UInt8] = []
     private var name = "message"
     private var data: String?
 
+    package init() {}
+
     /// Takes a piece, which may end anywhere.
-    mutating func take(_ piece: [UInt8]) -> [EventStream.Event] {
+    package mutating func take(_ piece: [UInt8]) -> [EventStream.Event] {
         buffer += piece
         var events: [EventStream.Event] = []
         var start = 0

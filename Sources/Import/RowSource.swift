@@ -6,7 +6,8 @@ import JSONLines
 /// Cuts a table into bodies of the events that its rows make.
 ///
 /// Rows that are wrong go into the file of rejects, and cost no other row anything; what is wrong with an
-/// event is found as the daemon would find it. Holds the rows whose events have no verdict yet.
+/// event is found as the daemon would find it. Holds the rows whose events have no verdict yet; a file is
+/// open only from its first row to its last, so there may be many.
 package final class RowSource: BodySource {
     /// What came of the rows so far.
     package struct Tally: Equatable, Sendable {
@@ -28,12 +29,18 @@ package final class RowSource: BodySource {
 
     package private(set) var tally = Tally()
     package let rejects: Rejects?
+    package let name: String
+    package let bytesTotal: Int?
     private let map: ColumnMap
-    private let reader: RowReader
+    private let input: SendInput
+    /// Nil before the first row of a file that can be opened again, and at the end.
+    private var reader: RowReader?
     private let linesMax: Int
     private let bytesMax: Int
     private var mapper: RowMapper?
     private var header: [UInt8]?
+    /// Whether the file is one of rejects itself.
+    private var isOfRejects = false
     private var decoder = EventDecoder()
     private var reported = 0
     /// By line: rows sent, and how many of their events have no verdict yet.
@@ -55,14 +62,16 @@ package final class RowSource: BodySource {
         self.rejects = rejects
         self.linesMax = linesMax
         self.bytesMax = bytesMax
-        reader = try RowReader(input, separator: map.separator)
-        try readColumns()
+        self.input = input
+        let reader = try RowReader(input, separator: map.separator)
+        name = reader.name
+        bytesTotal = reader.bytesTotal
+        try readColumns(reader)
+        if case .file = input, bytesTotal != nil { return }
+        self.reader = reader
     }
 
-    package var name: String { reader.name }
-    package var bytesTotal: Int? { reader.bytesTotal }
-
-    private func readColumns() throws(ClientError) {
+    private func readColumns(_ reader: RowReader) throws(ClientError) {
         func fail(_ reason: String) -> ClientError { .unreadable(file: name, reason: reason) }
         do throws(RowError) {
             if let columns = map.columns {
@@ -89,11 +98,10 @@ package final class RowSource: BodySource {
         }
     }
 
-    private var isOfRejects = false
-
     /// A row of a file of rejects as it stood in the first file: its reason is between quotes.
     private func withoutReason(_ raw: [UInt8]) -> [UInt8] {
-        guard isOfRejects else { return raw }
+        // A part of a row that was broken up does not begin with one.
+        guard isOfRejects, raw == header || raw.first == UInt8(ascii: "\"") else { return raw }
         var isInside = false
         for (index, byte) in raw.enumerated() {
             if byte == UInt8(ascii: "\"") { isInside.toggle() }
@@ -107,6 +115,7 @@ package final class RowSource: BodySource {
         var lines: [Int] = []
         while lines.count < linesMax, bytes.count < bytesMax, !isAtEnd {
             do throws(ClientError) {
+                let reader = try openedReader()
                 guard let row = try reader.next() else {
                     isAtEnd = true
                     break
@@ -125,11 +134,13 @@ package final class RowSource: BodySource {
                 isAtEnd = true
             }
         }
+        let position = reader?.position ?? reported
+        if isAtEnd { reader = nil }
         if let first = lines.first {
             let body = Body(
                 file: name, firstLine: first, lineCount: lines.count, bytes: bytes,
-                sourceBytes: reader.position - reported, lineNumbers: lines)
-            reported = reader.position
+                sourceBytes: position - reported, lineNumbers: lines)
+            reported = position
             return .body(body)
         }
         if let failure {
@@ -137,6 +148,14 @@ package final class RowSource: BodySource {
             throw failure
         }
         return .end
+    }
+
+    private func openedReader() throws(ClientError) -> RowReader {
+        if let reader { return reader }
+        let reader = try RowReader(input, separator: map.separator)
+        try readColumns(reader)
+        self.reader = reader
+        return reader
     }
 
     /// Takes note of what became of a body's events.

@@ -30,6 +30,13 @@ QUESTIONS = [
     ("by campaign and day (target 1,000)", ["--by", "campaign,day"], "campaign_id, day"),
     ("by campaign and platform (target 1,000)", ["--by", "campaign,platform"], None),
     ("by hour and app_version (target 1,000)", ["--by", "hour,app_version"], None),
+    ("by campaign and hour (target 1,000)", ["--by", "campaign,hour", "--top", "1000"], None),
+    ("by type (target 1,000)", ["--by", "type"], "type"),
+    ("by campaign and type (target 1,000)", ["--by", "campaign,type"], "campaign_id, type"),
+    ("by day and type (target 1,000)", ["--by", "day,type"], None),
+    ("by type and action (target 1,000)", ["--by", "type,action"], None),
+    ("by category and platform (target 1,000)", ["--by", "category,platform"], None),
+    ("by hour and topic (target 1,000)", ["--by", "hour,topic"], None),
     ("all campaigns, 7 days", ["--from", "7d"], None),
     ("all campaigns, as of the middle (target 2,000)", ["--as-of", "MIDDLE"], "campaign_id"),
     ("by day and platform, as of the middle (target 2,000)",
@@ -42,13 +49,13 @@ AGGREGATE = """
     FROM (
         SELECT coalesce(min(campaign_id), '(unattributed)') AS campaign_id,
             to_char(coalesce(min(event_time) FILTER (WHERE type = 1), min(event_time))
-                AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
+                AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, {piece} AS type,
             bit_or((1 << type) | CASE WHEN type = 7 OR type = 8 AND opens_app THEN 1 << 20 ELSE 0 END)
                 AS states,
             count(*) FILTER (WHERE type = 7 OR type = 8 AND opens_app) AS clicks,
             count(*) FILTER (WHERE received_at - event_time > interval '24 hours') AS late
         FROM tapline.event WHERE message_uid IS NOT NULL AND batch <= {batch}
-        GROUP BY unit) u
+        GROUP BY unit, {piece}) u
     GROUP BY {keys}
 """
 COUNTS = ("observed", "delivered", "clicked", "clicks_total", "late")
@@ -82,9 +89,12 @@ def median_of(ask):
 
 def hold(one, text, report, keys, batch):
     """Fails if the aggregate says otherwise; returns how long it took, in milliseconds."""
+    # Rows by type count what the events of a unit say, type by type.
+    piece = ("(SELECT name FROM tapline.event_type WHERE code = type)" if "type" in keys
+             else "NULL::text")
     before = time.monotonic()
     lines = one.sql("SET work_mem = '1GB'; SET jit = off;"
-                    + AGGREGATE.format(keys=keys, batch=batch)).splitlines()
+                    + AGGREGATE.format(keys=keys, batch=batch, piece=piece)).splitlines()
     took = (time.monotonic() - before) * 1000
     places = len(keys.split(","))
     expected = {}

@@ -67,8 +67,8 @@ extension Schema {
 
     /// The statement of a report up to its CTE `result`, from `sql/report/`; the placeholders
     /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>`, `<quarter>`,
-    /// `<version flags>` and `<conversion window>` are left; of cells also `<cell first>`, `<cell second>` and
-    /// `<type words>`; of ``EventScope`` that are cut also
+    /// `<version flags>` and `<conversion window>` are left; of cells also `<cell first>`, `<cell second>`, `<plain first>`,
+    /// `<plain second>` and `<type words>`; of ``EventScope`` that are cut also
     /// `<piece one>`, `<piece two>`, `<piece first>` and `<piece second>`.
     package static func reportResult(from source: UnitSource) -> String {
         switch source {
@@ -239,17 +239,17 @@ extension Schema {
         }
         var values = [
             "cells": "(\(parts.joined(separator: "\nUNION ALL\n")))",
-            "cell states": "e.states & \(plainStates)", "part": "0", "clicks": "e.clicks",
-            "late": "e.late", "pieces": "",
+            "grouped states": "e.states & \(plainStates)", "grouped action": "NULL::text",
+            "states": "e.states", "clicks": "e.clicks", "late": "e.late", "part": "0", "pieces": "",
         ]
         if let pieces {
             values["pieces"] =
                 "\n"
-                + report(pieces == .types ? .types : .actions).filled([
-                    "plain states": "\(plainStates)"
-                ])
-            for name in ["part", "clicks", "late"] { values[name] = "p.\(name)" }
-            values["cell states"] = "p.states"
+                + report(pieces == .types ? .types : .actions)
+                .filled(["plain states": "\(plainStates)"])
+            values["grouped states"] = "e.states"
+            values["grouped action"] = "e.action_id"
+            for name in ["states", "clicks", "late", "part"] { values[name] = "p.\(name)" }
         }
         return report(.plain).filled(values) + ",\n"
     }
@@ -303,6 +303,7 @@ extension Schema {
             "counts": counts(hasJourney: false) + functionSelection,
             "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
             "cell first": first, "cell second": "NULL::text",
+            "plain first": "e.first", "plain second": "e.second",
             "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",
             "cell campaign": "CASE WHEN $9 THEN e.campaign_id END",
             "version flags": "", "calendar": "",

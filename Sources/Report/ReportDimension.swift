@@ -16,13 +16,12 @@ package enum ReportDimension: String, CaseIterable, Sendable {
     /// Whether it is of an event in every report, so that a unit may be in several rows.
     var isOfEvents: Bool { self == .type || self == .action }
 
-    /// Its value in a cell `e`, or in a piece `p` of its units: an SQL expression of type text. Campaign and
-    /// time have places of their own.
+    /// Its value in a cell `e`: an SQL expression of type text. Campaign and time have places of their own,
+    /// and so has what is of events.
     var cellColumn: String {
         switch self {
-        case .campaign, .day, .hour: "NULL::text"
+        case .campaign, .day, .hour, .action, .type: "NULL::text"
         case .category: "e.category_id"
-        case .action, .type: "p.\(rawValue)"
         default: "e.\(rawValue)"
         }
     }

@@ -21,6 +21,8 @@ struct ReportStatement {
             "version flags": places.versionFlags,
             "first": places[0].column, "second": places[1].column,
             "cell first": places[0].cellColumn, "cell second": places[1].cellColumn,
+            "plain first": places[0].plainColumn ?? "e.first",
+            "plain second": places[1].plainColumn ?? "e.second",
             "type words": ReportDimension.typeWords,
             "one": places[0].key, "two": places[1].key,
             "piece one": places[0].piece, "piece two": places[1].piece,
@@ -39,8 +41,10 @@ struct ReportStatement {
         struct Place {
             /// Of an event, for the unit.
             var column = "NULL::text"
-            /// Of a cell, or of a piece of its units.
+            /// Of a cell.
             var cellColumn = "NULL::text"
+            /// Of a piece of the units of a cell.
+            var plainColumn: String?
             /// Of an event, for the piece of the unit that it belongs to.
             var piece = "NULL::text"
             var ofPiece = false
@@ -55,6 +59,7 @@ struct ReportStatement {
             for (index, dimension) in dimensions.enumerated() {
                 let name = index == 0 ? "first" : "second"
                 places[index].cellColumn = dimension.cellColumn
+                if dimension.isOfEvents { places[index].plainColumn = "p.\(dimension.rawValue)" }
                 if dimension.isOfEvents || dimension.isTime && options.isByActivity {
                     places[index].piece = dimension.column
                     places[index].ofPiece = true

@@ -30,7 +30,8 @@ extension CommandSpec {
             "Try it: \"tapline demo\" runs all of it on sample data and prints a report.",
         ],
         commands: [
-            serve, migrate, key, app, report, compare, send, top, check, explain, dlq, erase,
+            serve, migrate, key, app, device, category, report, compare, send, top, check, explain,
+            dlq, erase,
             retention, replay, bench, demo, completion, help,
         ])
 

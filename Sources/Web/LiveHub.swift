@@ -149,7 +149,7 @@ final class LiveHub: Sendable {
     private func isGood(_ viewer: Viewer) -> Bool {
         switch keys.lookup(viewer.key) {
         case .known, .ask, .unavailable: true
-        case .revoked, .unknown: false
+        case .revoked, .unknown, .device: false
         }
     }
 

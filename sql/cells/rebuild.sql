@@ -54,8 +54,9 @@ BEGIN
         FROM (
             SELECT unit, app, event_time, type, campaign_id,
                 platform, app_version, os_version, locale, country, provider,
-                tapline.event_states(type, opens_app, is_test, silent, platform, type_raw)
-                    AS states,
+                tapline.event_states(type,
+                    tapline.opens_app(type, opens_app, app, category_id, action_id),
+                    is_test, silent, platform, type_raw) AS states,
                 tapline.event_is_late(received_at, event_time) AS late,
                 -- Which dimensions the event bears; null where it bears none.
                 nullif((platform IS NOT NULL)::int + 2 * (app_version IS NOT NULL)::int

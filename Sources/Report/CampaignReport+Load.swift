@@ -85,6 +85,7 @@ struct ReportReader {
         let frame = try frame(connection)
         var rows = try rows(connection, frame)
         guard !rows.isEmpty else { throw .unexpectedAnswer("the database gave no totals") }
+        try label(&rows, connection)
         let totals = rows.removeFirst()
         return CampaignReport(
             asOf: frame.asOf, dataThrough: frame.dataThrough, from: frame.fromText,
@@ -155,7 +156,7 @@ struct ReportReader {
                     <= \(ReportJourneys.fewEvents),
                 concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
                     SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
-                    FROM tapline.test_device))
+                    FROM tapline.test_device), (SELECT generation FROM tapline.turn))
             FROM (
                 SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
                     a.period_from, a.period_to,
@@ -221,6 +222,50 @@ struct ReportReader {
                 options.top.map { .int64(Int64(clamping: $0 &+ 1)) } ?? .null,
             ])
         return (0..<answer.rows).map { row(answer, $0) }
+    }
+
+    /// Adds what categories and buttons are called.
+    private func label(
+        _ rows: inout [ReportRow], _ connection: borrowing PostgresConnection
+    ) throws(ReportError) {
+        var labels = ButtonLabels()
+        for row in rows {
+            for place in row.dimensions.indices {
+                if let key = ButtonLabels.key(options.by, row, place) { labels.ask(key) }
+            }
+            for share in row.actionShares ?? [] {
+                for isOfAction in [false, true] {
+                    labels.ask(ButtonLabels.key(share, row, isOfAction: isOfAction))
+                }
+            }
+        }
+        guard !labels.keys.isEmpty else { return }
+        let keys = labels.keys
+        let answer = try ask(
+            connection, ButtonLabels.statement,
+            [
+                .textArray(keys.map(\.app)), .textArray(keys.map(\.category)),
+                .textArray(keys.map(\.action)),
+            ])
+        for row in 0..<answer.rows {
+            guard let place = answer.int64(row, 0) else { continue }
+            labels[keys[Int(place) - 1]] = answer.string(row, 1)
+        }
+        for index in rows.indices {
+            let row = rows[index]
+            rows[index].dimensionLabels = row.dimensions.indices.map { place in
+                ButtonLabels.key(options.by, row, place).flatMap { labels[$0] }
+            }
+            rows[index].actionShares = row.actionShares?.map { share in
+                var share = share
+                share.categoryLabel =
+                    labels[ButtonLabels.key(share, row, isOfAction: false)]
+                if share.action != nil {
+                    share.actionLabel = labels[ButtonLabels.key(share, row, isOfAction: true)]
+                }
+                return share
+            }
+        }
     }
 
     /// The smallest cells that know what is asked for.

@@ -244,6 +244,20 @@ extension SystemTests {
             try press("m4", "buy")
             try press("m5", "buy", #","startApplication":0"#)
             #expect(try counts() == [5, 3])
+            let byButton = try ReportTests.json(app, ["--by", "category,action"])["campaigns"].items
+            let names = byButton.map { row in
+                ["category", "category_label", "action", "action_label"].map { row[$0].text }
+            }
+            #expect(names.contains(["sale", "Sale", "buy", "Buy, now"]), "\(names)")
+            #expect(names.contains(["sale", "Sale", "later", nil]), "\(names)")
+            let table = try ReportTests.report(app, ["--by", "action"])
+            #expect(table.contains("Buy, now (buy)"), "\(table)")
+            let csv1 = try ReportTests.report(app, ["--by", "action", "--format", "csv"])
+            #expect(csv1.contains(",buy,\"Buy, now\",") && csv1.contains("action,action_label,"))
+            let shares = try ReportTests.json(app, ["--journeys", "always"])["totals"][
+                "action_share"]
+            let labels = Set(shares.items.map { $0["action_label"].text })
+            #expect(labels == ["Buy, now", nil], "\(shares)")
 
             let expected = """
                 [{"categoryId":"sale","label":"Sale","buttons":[

@@ -19,6 +19,7 @@ _tapline() {
         " device") path="device" ;;
         "device list") path="device list" ;;
         "device show") path="device show" ;;
+        "device apply") path="device apply" ;;
         "device mark-test") path="device mark-test" ;;
         "device unmark-test") path="device unmark-test" ;;
         " category") path="category" ;;
@@ -90,6 +91,10 @@ _tapline() {
         "device show --data-dir") directories=1 ;;
         "device show --database") ;;
         "device show --config") files=1 ;;
+        "device apply --format") words="table json" ;;
+        "device apply --data-dir") directories=1 ;;
+        "device apply --database") ;;
+        "device apply --config") files=1 ;;
         "device mark-test --app") ;;
         "device mark-test --data-dir") directories=1 ;;
         "device mark-test --database") ;;
@@ -217,9 +222,10 @@ _tapline() {
             "app alias") words="--without-key --data-dir --database --config --help --version" ;;
             "app aliases") words="--app --format --data-dir --database --config --help --version" ;;
             "app unalias") words="--data-dir --database --config --help --version" ;;
-            "device") words="list show mark-test unmark-test --help --version" ;;
+            "device") words="list show apply mark-test unmark-test --help --version" ;;
             "device list") words="--app --top --format --data-dir --database --config --help --version" ;;
             "device show") words="--app --format --data-dir --database --config --help --version" ;;
+            "device apply") words="--format --data-dir --database --config --help --version" ;;
             "device mark-test") words="--app --data-dir --database --config --help --version" ;;
             "device unmark-test") words="--app --data-dir --database --config --help --version" ;;
             "category") words="import list --help --version" ;;

@@ -69,7 +69,7 @@ struct LoadBatch: ~Copyable, Sendable {
     private var isPressed = false
     /// Rows that got values of their devices, and where each was as it came.
     private var filled: [[UInt8]] = []
-    private var originals: [Int: Place] = [:]
+    private var originals: [Int: (place: Place, filled: UInt8)] = [:]
     private var rowsOfKeys = FlatTable<Identity, UInt32>()
 
     var isEmpty: Bool { records.isEmpty }
@@ -174,7 +174,8 @@ struct LoadBatch: ~Copyable, Sendable {
         guard let event = UnitEvent(row: content.rawSpan) else {
             preconditionFailure("a filled row is none")
         }
-        originals[row] = originals[row] ?? places[row]
+        precondition(originals[row] == nil, "a row is filled once")
+        originals[row] = (places[row], event.pattern & ~events[row].pattern)
         places[row] = Place(
             record: Place.filledFirst | UInt32(filled.count), start: 0, end: UInt32(content.count))
         events[row] = event
@@ -182,15 +183,20 @@ struct LoadBatch: ~Copyable, Sendable {
         filled.append(content)
     }
 
-    /// The dimensions of units.
+    /// Which of ``filledColumns`` a row has of its device, as bits from the lowest on.
+    func filledColumns(of row: Int) -> UInt8 {
+        originals.isEmpty ? 0 : originals[row]?.filled ?? 0
+    }
+
+    /// The dimensions of units, in the order of ``UnitEvent/pattern``.
     static let filledColumns: [EventColumn] = [
         .platform, .appVersion, .osVersion, .locale, .country, .provider,
     ]
 
     /// Makes all rows what they were when they came.
     mutating func restore() {
-        for (row, place) in originals {
-            places[row] = place
+        for (row, original) in originals {
+            places[row] = original.place
             let content = unsafe bytes(row).withUnsafeBytes { unsafe [UInt8]($0) }
             guard let event = UnitEvent(row: content.rawSpan) else { continue }
             events[row] = event
@@ -238,7 +244,7 @@ struct LoadBatch: ~Copyable, Sendable {
 
     /// A row by itself, as it came.
     func row(_ row: Int) -> EventRow {
-        let place = originals[row] ?? places[row]
+        let place = originals[row]?.place ?? places[row]
         return EventRow(
             checked: records[Int(place.record)].payload, Int(place.start)..<Int(place.end))
     }

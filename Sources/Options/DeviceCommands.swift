@@ -23,6 +23,15 @@ extension CommandSpec {
                 ] + store,
                 operand: OperandSpec("DEVICE", .text, count: 1...1, "device_id")),
             CommandSpec(
+                "apply", "give stored events what was known of their devices only later",
+                details: [
+                    "An event that does not say its platform, version, locale, country or provider "
+                        + "has what was known of its device when it was loaded. This looks again, for "
+                        + "registrations that were loaded after it. All events are read; units are "
+                        + "counted anew, for which loading waits. Twice is harmless."
+                ],
+                options: [format(["table", "json"])] + store),
+            CommandSpec(
                 "mark-test", "mark devices as test devices",
                 options: [
                     .value(

@@ -2,7 +2,7 @@ import Load
 import Options
 import Platform
 
-/// `tapline device list|show|mark-test|unmark-test`.
+/// `tapline device list|show|apply|mark-test|unmark-test`.
 func runDevice(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     let store = try StoreOptions(parsed)
     let app = parsed.value("app")
@@ -21,6 +21,7 @@ func runDevice(_ parsed: Parsed) throws(OptionsError) -> Int32 {
             let rows = try Devices.list(connection, device: nil, app: app, count: count)
             return print(isJSON ? devicesJSON(rows) : devicesTable(rows))
         }
+    case "apply": return applyDevices(isJSON: isJSON, store)
     case "show":
         return showDevice(parsed.operands[0], app: app, isJSON: isJSON, store)
     case let word:
@@ -44,6 +45,21 @@ private func showDevice(_ device: String, app: String?, isJSON: Bool, _ store: S
                     + row.values.map { [$0.name, $0.value] })
         }
         return print(texts.joined(separator: "\n"))
+    }
+}
+
+private func applyDevices(isJSON: Bool, _ store: StoreOptions) -> Int32 {
+    withStore(store, command: "device") { connection throws(LoadError) in
+        let applied = try Devices.apply(connection, progress: noteSegments("device"))
+        if applied.isHeld {
+            complain(
+                "the space of old versions of events is not free yet: a transaction that began before "
+                    + "has not ended")
+        }
+        return print(
+            isJSON
+                ? "{\"events\":\(applied.events)}\n"
+                : "\(applied.events) events have got what was known of their devices\n")
     }
 }
 

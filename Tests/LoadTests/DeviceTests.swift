@@ -116,9 +116,13 @@ import Testing
             for (number, event) in events.enumerated() {
                 let row = try connection.query(
                     """
-                    SELECT locale, app_version FROM tapline.event
+                    SELECT locale, app_version, coalesce(filled, 0) FROM tapline.event
                     WHERE message_uid = 'm\(step)-\(number)'
                     """)
+                let fills =
+                    (row.string(0, 1) == nil ? 0 : 2)
+                    + (event.locale != nil || row.string(0, 0) == nil ? 0 : 8)
+                #expect(row.int64(0, 2) == Int64(fills), "seed \(seed): \(event)")
                 #expect(
                     [row.string(0, 0), row.string(0, 1)] == [
                         event.locale
@@ -187,6 +191,56 @@ import Testing
             if !isSame {
                 Issue.record("\(try CellTests.differences(connection))")
                 return
+            }
+        }
+    }
+
+    @Test(arguments: 0..<3) func theOrderOfLoadingChangesNoReportOnceItIsApplied(seed: UInt64)
+        throws
+    {
+        var dice = Dice(source: KeySource(state: seed &+ 300))
+        var lines = (0..<20).map { Said($0, &dice).line($0) }
+        for number in 0..<40 {
+            let time = 1_788_220_800 + dice.pick([-20, 0, 1000, 40_100, 90_000])
+            let own = dice.chance(0.2) ? ",\"locale\":\"fr\"" : ""
+            lines.append(
+                """
+                {"type":"\(dice.pick(["received", "clicked"]))","message_uid":"m\(number % 15)","event_uid":"\(number)",\
+                "device_id":"d\(dice.pick([0, 1, 2]))","occurred_at":\(time)\(own)}
+                """)
+        }
+        var reports: [[CampaignReport]] = []
+        for order in 0..<2 {
+            let fixture = try Fixture()
+            let connection = try PostgresConnection(conninfo: fixture.conninfo)
+            var settings = LoadSettings()
+            settings.segmentRowsMax = dice.pick([12, 100_000])
+            var session = try CellTests.session(fixture, settings)
+            if order > 0 { lines.shuffle(using: &dice) }
+            let size = order == 0 ? lines.count : 12
+            for start in stride(from: 0, to: lines.count, by: size) {
+                let part = Array(lines[start..<min(lines.count, start + size)])
+                _ = try session.load(CellTests.batch(part, mark: UInt64(start + 1)))
+                try session.closeSegmentIfFull()
+            }
+            let applied = try Devices.apply(connection)
+            // In one batch all is known at once.
+            #expect(order > 0 || applied.events == 0)
+            #expect(try Devices.apply(connection).events == 0)
+            reports.append(
+                try ["locale", "app_version"].flatMap { by in
+                    try [false, true].map {
+                        try RemovalTests.report(connection, by: by, fromEvents: $0)
+                    }
+                })
+            // The daemon goes on with what it is now.
+            _ = try session.load(CellTests.batch([CellTests.World.line(1)], mark: 1000))
+            #expect(try CellTests.differences(connection).contains("cell: ") == false)
+        }
+        for report in reports[1...] {
+            for (one, other) in zip(reports[0], report) {
+                #expect(one.rows.map(\.dimensions) == other.rows.map(\.dimensions), "seed \(seed)")
+                #expect(one.rows.map(\.counts) == other.rows.map(\.counts), "seed \(seed)")
             }
         }
     }

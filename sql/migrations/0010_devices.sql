@@ -27,6 +27,10 @@ COMMENT ON COLUMN tapline.device_state.key IS 'identity of the event; orders eve
 COMMENT ON COLUMN tapline.device_state.registered IS
     'true of device_register, false of device_unregister, null of device_update';
 
+ALTER TABLE tapline.event ADD filled smallint;
+COMMENT ON COLUMN tapline.event.filled IS
+    'which dimensions the event does not say and has of its device: 1 platform, 2 app_version, 4 os_version, 8 locale, 16 country, 32 provider; null for none';
+
 CREATE FUNCTION tapline.later(anyelement, anyelement) RETURNS anyelement
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT $2 $$;
 COMMENT ON FUNCTION tapline.later IS 'step of tapline.newest';

@@ -31,29 +31,27 @@ ALTER TABLE tapline.event ADD filled smallint;
 COMMENT ON COLUMN tapline.event.filled IS
     'which dimensions the event does not say and has of its device: 1 platform, 2 app_version, 4 os_version, 8 locale, 16 country, 32 provider; null for none';
 
-CREATE FUNCTION tapline.later(anyelement, anyelement) RETURNS anyelement
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT $2 $$;
-COMMENT ON FUNCTION tapline.later IS 'step of tapline.newest';
-CREATE AGGREGATE tapline.newest(anyelement) (SFUNC = tapline.later, STYPE = anyelement);
-COMMENT ON AGGREGATE tapline.newest(anyelement) IS 'the last value that is not null; give it an order';
-
 CREATE FUNCTION tapline.device_at(app text, device_id text, at timestamptz)
 RETURNS TABLE (registered boolean, platform text, app_version text, os_version text, sdk_version text,
     locale text, country text, provider text, person_id text, time_zone text, push_group text,
     topics text[])
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT tapline.newest(s.registered ORDER BY s.at, s.key),
-        tapline.newest(s.platform ORDER BY s.at, s.key),
-        tapline.newest(s.app_version ORDER BY s.at, s.key),
-        tapline.newest(s.os_version ORDER BY s.at, s.key),
-        tapline.newest(s.sdk_version ORDER BY s.at, s.key),
-        tapline.newest(s.locale ORDER BY s.at, s.key),
-        tapline.newest(s.country ORDER BY s.at, s.key),
-        tapline.newest(s.provider ORDER BY s.at, s.key),
-        tapline.newest(s.person_id ORDER BY s.at, s.key),
-        tapline.newest(s.time_zone ORDER BY s.at, s.key),
-        tapline.newest(s.push_group ORDER BY s.at, s.key),
-        tapline.newest(s.topics ORDER BY s.at, s.key)
+    SELECT (array_agg(s.registered ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.registered IS NOT NULL))[1],
+        (array_agg(s.platform ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.platform IS NOT NULL))[1],
+        (array_agg(s.app_version ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.app_version IS NOT NULL))[1],
+        (array_agg(s.os_version ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.os_version IS NOT NULL))[1],
+        (array_agg(s.sdk_version ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.sdk_version IS NOT NULL))[1],
+        (array_agg(s.locale ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.locale IS NOT NULL))[1],
+        (array_agg(s.country ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.country IS NOT NULL))[1],
+        (array_agg(s.provider ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.provider IS NOT NULL))[1],
+        (array_agg(s.person_id ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.person_id IS NOT NULL))[1],
+        (array_agg(s.time_zone ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.time_zone IS NOT NULL))[1],
+        (array_agg(s.push_group ORDER BY s.at DESC, s.key DESC) FILTER (WHERE s.push_group IS NOT NULL))[1],
+        -- Arrays of different lengths make no array.
+        (SELECT t.topics FROM tapline.device_state t
+            WHERE t.app = device_at.app AND t.device_id = device_at.device_id
+                AND t.at <= device_at.at AND t.topics IS NOT NULL
+            ORDER BY t.at DESC, t.key DESC LIMIT 1)
     FROM tapline.device_state s
     WHERE s.app = device_at.app AND s.device_id = device_at.device_id AND s.at <= device_at.at
 $$;

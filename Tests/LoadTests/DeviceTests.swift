@@ -245,6 +245,54 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true]) func whatWasWrittenForOtherDaemonsBeforeAnImportIsNotBelieved(
+        isOfDevices: Bool
+    ) throws {
+        let fixture = try Fixture()
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        var settings = LoadSettings()
+        settings.alwaysWritesNews = true
+        var session = try CellTests.session(fixture, settings)
+        func line(_ type: String) -> String {
+            """
+            {"type":"\(type)","message_uid":"m","device_id":"d","event_uid":"\(type)","category_id":"c",\
+            "action_id":"a","occurred_at":1788220900}
+            """
+        }
+        _ = try session.load(CellTests.batch([line("action")], mark: 1))
+        if isOfDevices {
+            let update = """
+                {"type":"device_update","device_id":"d","event_uid":"u","occurred_at":1788220800,"locale":"de"}
+                """
+            _ = try session.load(CellTests.batch([update], mark: 2))
+            #expect(try Devices.apply(connection).events == 1)
+        } else {
+            let button = Categories.Button(id: "a", label: nil, type: nil, opensApp: true)
+            #expect(
+                try Categories.put(
+                    connection, [.init(id: "c", label: nil, buttons: [button])], app: "shop",
+                    replacesAll: false))
+        }
+        // What it takes out of the counts has to be what is in them.
+        _ = try session.load(CellTests.batch([line("received")], mark: 3))
+        #expect(
+            try fixture.int(
+                """
+                SELECT count(*) FROM (SELECT FROM tapline.cell_dimension UNION ALL
+                    SELECT FROM tapline.cell_change WHERE units < 0) c
+                """) > 0)
+        let wrong = try connection.query(
+            """
+            SELECT count(*)::int8 FROM (
+                SELECT states, locale, sum(units) AS units FROM (
+                    SELECT states, locale, units FROM tapline.cell_dimension
+                    UNION ALL SELECT states, locale, units FROM tapline.cell_change) c
+                GROUP BY states, locale) s WHERE units NOT IN (0, 1)
+            """)
+        #expect(wrong.int64(0, 0) == 0)
+        #expect(!(try CellTests.differences(connection)).contains("cell: "))
+    }
+
     @Test func whatIsErasedSaysNothingOfItsDevice() throws {
         let fixture = try Fixture()
         let connection = try PostgresConnection(conninfo: fixture.conninfo)

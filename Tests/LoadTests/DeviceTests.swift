@@ -293,6 +293,25 @@ import Testing
         #expect(!(try CellTests.differences(connection)).contains("cell: "))
     }
 
+    @Test func aRefusedLineSaysNothingOfItsDevice() throws {
+        let fixture = try Fixture()
+        var session = try CellTests.session(fixture, LoadSettings())
+        try fixture.run("ALTER TABLE tapline.event ADD CONSTRAINT good CHECK (device_id <> 'bad')")
+        func update(_ device: String) -> String {
+            #"{"type":"device_update","device_id":"\#(device)","event_uid":"u","locale":"de","occurred_at":1788220700}"#
+        }
+        let received =
+            #"{"type":"received","message_uid":"m","device_id":"good","occurred_at":1788220800}"#
+        let verdicts = try session.load(
+            CellTests.batch([update("bad"), received, update("good")], mark: 1))
+        #expect(verdicts == [.deadLettered, .stored, .stored])
+        #expect(try fixture.int("SELECT count(*) FROM tapline.device_state") == 1)
+        // Rows that are stored one by one have what their devices said beside them, too.
+        #expect(
+            try fixture.int("SELECT count(*) FROM tapline.event WHERE locale = 'de' AND filled = 8")
+                == 1)
+    }
+
     @Test func whatIsErasedSaysNothingOfItsDevice() throws {
         let fixture = try Fixture()
         let connection = try PostgresConnection(conninfo: fixture.conninfo)

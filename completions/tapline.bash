@@ -16,9 +16,18 @@ _tapline() {
         "app alias") path="app alias" ;;
         "app aliases") path="app aliases" ;;
         "app unalias") path="app unalias" ;;
+        " device") path="device" ;;
+        "device list") path="device list" ;;
+        "device show") path="device show" ;;
+        "device apply") path="device apply" ;;
+        "device mark-test") path="device mark-test" ;;
+        "device unmark-test") path="device unmark-test" ;;
         " campaign") path="campaign" ;;
         "campaign import") path="campaign import" ;;
         "campaign list") path="campaign list" ;;
+        " category") path="category" ;;
+        "category import") path="category import" ;;
+        "category list") path="category list" ;;
         " report") path="report" ;;
         " compare") path="compare" ;;
         " send") path="send" ;;
@@ -76,6 +85,29 @@ _tapline() {
         "app unalias --data-dir") directories=1 ;;
         "app unalias --database") ;;
         "app unalias --config") files=1 ;;
+        "device list --app") ;;
+        "device list --top") ;;
+        "device list --format") words="table json" ;;
+        "device list --data-dir") directories=1 ;;
+        "device list --database") ;;
+        "device list --config") files=1 ;;
+        "device show --app") ;;
+        "device show --format") words="table json" ;;
+        "device show --data-dir") directories=1 ;;
+        "device show --database") ;;
+        "device show --config") files=1 ;;
+        "device apply --format") words="table json" ;;
+        "device apply --data-dir") directories=1 ;;
+        "device apply --database") ;;
+        "device apply --config") files=1 ;;
+        "device mark-test --app") ;;
+        "device mark-test --data-dir") directories=1 ;;
+        "device mark-test --database") ;;
+        "device mark-test --config") files=1 ;;
+        "device unmark-test --app") ;;
+        "device unmark-test --data-dir") directories=1 ;;
+        "device unmark-test --database") ;;
+        "device unmark-test --config") files=1 ;;
         "campaign import --app") ;;
         "campaign import --data-dir") directories=1 ;;
         "campaign import --database") ;;
@@ -85,6 +117,15 @@ _tapline() {
         "campaign list --data-dir") directories=1 ;;
         "campaign list --database") ;;
         "campaign list --config") files=1 ;;
+        "category import --app") ;;
+        "category import --data-dir") directories=1 ;;
+        "category import --database") ;;
+        "category import --config") files=1 ;;
+        "category list --app") ;;
+        "category list --format") words="table json" ;;
+        "category list --data-dir") directories=1 ;;
+        "category list --database") ;;
+        "category list --config") files=1 ;;
         "report --from") ;;
         "report --to") ;;
         "report --tz") ;;
@@ -201,7 +242,7 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key app campaign report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "") words="serve migrate key app device campaign category report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -212,9 +253,18 @@ _tapline() {
             "app alias") words="--without-key --data-dir --database --config --help --version" ;;
             "app aliases") words="--app --format --data-dir --database --config --help --version" ;;
             "app unalias") words="--data-dir --database --config --help --version" ;;
+            "device") words="list show apply mark-test unmark-test --help --version" ;;
+            "device list") words="--app --top --format --data-dir --database --config --help --version" ;;
+            "device show") words="--app --format --data-dir --database --config --help --version" ;;
+            "device apply") words="--format --data-dir --database --config --help --version" ;;
+            "device mark-test") words="--app --data-dir --database --config --help --version" ;;
+            "device unmark-test") words="--app --data-dir --database --config --help --version" ;;
             "campaign") words="import list --help --version" ;;
             "campaign import") words="--app --data-dir --database --config --help --version" files=1 ;;
             "campaign list") words="--app --format --data-dir --database --config --help --version" ;;
+            "category") words="import list --help --version" ;;
+            "category import") words="--app --replace --data-dir --database --config --help --version" files=1 ;;
+            "category list") words="--app --format --data-dir --database --config --help --version" ;;
             "report") words="--from --to --tz --app --campaign --by --by-activity --journeys --conversion-window --as-of --since --include-test --sort --top --format --output --data-dir --database --config --help --version" ;;
             "compare") words="--rate --from --to --tz --app --as-of --include-test --format --output --data-dir --database --config --help --version" ;;
             "send") words="--url --key --batch --connections --retry-for --format --help --version" files=1 ;;
@@ -234,7 +284,7 @@ _tapline() {
             "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key app campaign report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "help") words="serve migrate key app device campaign category report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
             esac
             ;;
     esac

@@ -21,6 +21,7 @@ package enum Schema {
         Migration(version: 7, name: "removed", sql: text(PackageResources._007_removed_sql)),
         Migration(version: 8, name: "privacy", sql: text(PackageResources._008_privacy_sql)),
         Migration(version: 9, name: "sources", sql: text(PackageResources._009_sources_sql)),
+        Migration(version: 10, name: "devices", sql: text(PackageResources._010_devices_sql)),
         Migration(version: 11, name: "campaigns", sql: text(PackageResources._011_campaigns_sql)),
         Migration(version: 12, name: "pieces", sql: text(PackageResources._012_pieces_sql)),
     ]

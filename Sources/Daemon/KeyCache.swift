@@ -9,7 +9,8 @@ import Postgres
 ///
 /// A thread reads them again every two seconds, which is how a revoked key stops. A key that is not
 /// known is looked up before it is refused; that it is unknown then holds for a second. The aliases of
-/// apps are read with the keys.
+/// apps are read with the keys, and so are the secret of the tokens that devices are issued and the
+/// categories of notifications that devices are told.
 package final class KeyCache: KeyStore {
     private struct Entry {
         let app: [UInt8]
@@ -30,6 +31,10 @@ package final class KeyCache: KeyStore {
     private struct State {
         var entries: [[UInt8]: Entry] = [:]
         var aliases: [String: Alias] = [:]
+        /// What ``DeviceToken``s are signed with; nil until it was read once.
+        var secret: [UInt8]?
+        /// By app: see ``KeyStore/categories(app:)``.
+        var categories: [[UInt8]: String] = [:]
         /// Whether the last look into the database succeeded.
         var isCurrent = false
         /// Hashes of unknown keys, with the time (monotonic) until which that is believed.
@@ -59,7 +64,13 @@ package final class KeyCache: KeyStore {
         state = Sync.Monitor(State())
         let entries = Self.read(path)
         let aliases = Self.readAliases(path + ".aliases")
+        let secret = (try? File.contents(of: path + ".secret")).flatMap {
+            Hex.decode(String(decoding: $0, as: UTF8.self))
+        }
+        let categories = Self.readCategories(path + ".categories")
         state.withLock { state in
+            state.secret = secret?.count == 32 ? secret : nil
+            state.categories = categories
             state.entries = entries
             state.aliases = aliases
         }
@@ -80,6 +91,11 @@ package final class KeyCache: KeyStore {
     // MARK: KeyStore
 
     package func lookup(_ key: [UInt8]) -> KeyVerdict {
+        if DeviceToken.isToken(key) {
+            guard let secret = state.withLock({ $0.secret }) else { return .unavailable }
+            guard let token = DeviceToken(key, secret: secret) else { return .unknown }
+            return .device(app: token.app, device: token.device)
+        }
         let hash = sha256(key)
         return state.withLock { state in
             if let entry = state.entries[hash] { return Self.verdict(entry) }
@@ -106,6 +122,16 @@ package final class KeyCache: KeyStore {
             }
             return state.isCurrent ? .unknown : .unavailable
         }
+    }
+
+    package func issueToken(app: [UInt8], device: String) -> String? {
+        state.withLock { $0.secret }.map {
+            DeviceToken.make(app: app, device: device, secret: $0, issuedAt: Clock.now())
+        }
+    }
+
+    package func categories(app: [UInt8]) -> String {
+        state.withLock { $0.categories[app] } ?? "[]"
     }
 
     private static func verdict(_ entry: Entry) -> KeyVerdict {
@@ -147,9 +173,13 @@ package final class KeyCache: KeyStore {
             let questions = takeQuestions()
             let rows: [APIKeys.Row]
             let aliases: [AppAliases.Row]
+            let secret: [UInt8]?
+            let categories: [(app: String, json: String)]
             do throws(LoadError) {
                 rows = try APIKeys.all(connection)
                 aliases = try AppAliases.all(connection)
+                secret = try Devices.tokenSecret(connection)
+                categories = try Categories.json(connection)
             } catch {
                 answer(questions, isCurrent: false)
                 throw error
@@ -161,6 +191,8 @@ package final class KeyCache: KeyStore {
                     app: Array(row.app.utf8), role: role, isRevoked: row.revokedAt != nil)
             }
             store(entries)
+            store(secret: secret)
+            store(categories)
             store(aliases)
             answer(questions, isCurrent: true)
         } while pause()
@@ -175,6 +207,24 @@ package final class KeyCache: KeyStore {
             return isChanged
         }
         if isChanged { keep(text, path, "keys") }
+    }
+
+    private func store(secret: [UInt8]?) {
+        let isChanged = state.withLock { state in
+            defer { state.secret = secret ?? state.secret }
+            return secret != nil && state.secret != secret
+        }
+        if isChanged, let secret { keep(Hex.encode(secret), path + ".secret", "secret of tokens") }
+    }
+
+    private func store(_ rows: [(app: String, json: String)]) {
+        var categories: [[UInt8]: String] = [:]
+        for row in rows { categories[Array(row.app.utf8)] = row.json }
+        let isChanged = state.withLock { state in
+            defer { state.categories = categories }
+            return state.categories != categories
+        }
+        if isChanged { keep(Self.text(of: categories), path + ".categories", "categories") }
     }
 
     private func store(_ rows: [AppAliases.Row]) {
@@ -239,6 +289,23 @@ package final class KeyCache: KeyStore {
                 app: Array(parts[2].utf8), isOpen: parts[1] == "open")
         }
         return aliases
+    }
+
+    // MARK: The file of categories: a line an app, `HEX-OF-APP JSON`, sorted.
+
+    private static func text(of categories: [[UInt8]: String]) -> String {
+        categories.map { "\(Hex.encode($0)) \($1)\n" }.sorted().joined()
+    }
+
+    private static func readCategories(_ path: String) -> [[UInt8]: String] {
+        guard let bytes = try? File.contents(of: path) else { return [:] }
+        var categories: [[UInt8]: String] = [:]
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, let app = Hex.decode(parts[0]) else { continue }
+            categories[app] = String(parts[1])
+        }
+        return categories
     }
 
     // MARK: The file of keys: a line a key, `HASH ROLE good|revoked APP`, sorted.

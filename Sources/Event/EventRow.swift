@@ -77,6 +77,39 @@ package struct EventRow: Sendable {
         field(column).map { payload[$0.lowerBound] != 0 }
     }
 
+    /// A row with values for some text columns where it has none.
+    ///
+    /// - Parameters:
+    ///   - row: A row that ``UnitEvent/init(row:columns:)`` has checked.
+    ///   - columns: In their order in the row.
+    ///   - values: Of each of them; nil leaves it as it is.
+    package static func filled(
+        _ row: RawSpan, _ columns: [EventColumn], _ values: [[UInt8]?]
+    ) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(row.byteCount + values.reduce(0) { $0 + ($1?.count ?? 0) })
+        func copy(_ range: Range<Int>) {
+            let part = row.extracting(range)
+            unsafe part.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+        }
+        var index = 2
+        var copied = 0
+        for column in EventColumn.allCases {
+            let length = Int(Int32(bitPattern: row.halfWord(at: index).byteSwapped))
+            if length < 0, let place = columns.firstIndex(of: column), let value = values[place] {
+                copy(copied..<index)
+                for shift in [24, 16, 8, 0] {
+                    bytes.append(UInt8(truncatingIfNeeded: value.count >> shift))
+                }
+                bytes += value
+                copied = index + 4
+            }
+            index += 4 + max(length, 0)
+        }
+        copy(copied..<row.byteCount)
+        return bytes
+    }
+
     private func length(at offset: Int) -> Int {
         Int(Int32(truncatingIfNeeded: integer(offset, 4)))
     }

@@ -14,7 +14,7 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     private let propertiesBits: Int64
     /// Bits that the event adds to the state of its unit: those of `tapline.event_states`, which says the
     /// same in SQL, and two that only cells have.
-    package let states: UInt32
+    package private(set) var states: UInt32
     /// Where the fields app, campaign_id and the next one begin, from the start of the row; then
     /// platform and what follows os_version; then locale and what follows provider.
     private let starts: (app: UInt32, campaign: UInt32, message: UInt32)
@@ -203,16 +203,30 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     /// How many columns ``selection`` has.
     package static let columns = EventColumn.count
 
+    /// SQL for whether an event `e` opened the app.
+    package static let opensApp =
+        "tapline.opens_app(e.type, e.opens_app, e.app, e.category_id, e.action_id)"
+
+    /// Says whether an action, which does not say so itself, opened the app.
+    package mutating func setOpensApp(_ opensApp: Bool) {
+        precondition(type == .action, "only an action may open the app")
+        let bits = Self.click | Self.openingAction
+        states = opensApp ? states | bits : states & ~bits
+    }
+
     /// A SELECT list whose rows have the places of ``EventColumn``; what is not read here is null.
     package static let selection: String = {
         let read: Set<EventColumn> = [
             .key, .unit, .eventTime, .receivedAt, .type, .timeRule, .propertiesHash, .app,
             .campaignID, .inboxUnit, .platform, .appVersion, .osVersion, .locale, .country,
-            .provider, .opensApp, .isTest, .silent, .typeRaw, .actionID, .categoryID,
+            .provider, .isTest, .silent, .typeRaw, .actionID, .categoryID,
         ]
         return EventColumn.allCases.map { column in
-            if column == .properties { return "tapline.group_properties(e.properties)" }
-            return read.contains(column) ? "e.\(column.name)" : "NULL"
+            switch column {
+            case .opensApp: opensApp
+            case .properties: "tapline.group_properties(e.properties)"
+            default: read.contains(column) ? "e.\(column.name)" : "NULL"
+            }
         }.joined(separator: ", ")
     }()
 }

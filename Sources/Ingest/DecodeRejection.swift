@@ -15,6 +15,10 @@ package enum RejectionCode: String, CaseIterable, Sendable {
     case invalidCharacter = "invalid_character"
     case missingMessageUID = "missing_message_uid"
     case noIdentity = "no_identity"
+    case missingDeviceID = "missing_device_id"
+    case invalidTopics = "invalid_topics"
+    case tooManyTopics = "too_many_topics"
+    case topicTooLong = "topic_too_long"
 }
 
 /// One rejected line: what to tell the client about it. Cheap to make; the texts are made on demand.
@@ -42,7 +46,12 @@ package struct Rejection: Error, Equatable, Sendable {
     }
 
     /// The name of the field.
-    package var fieldName: String? { field.map { "\($0.name)" } }
+    package var fieldName: String? { isOfTopics ? "topics" : field.map { "\($0.name)" } }
+
+    /// Whether it is about the topics of a device, which are a member of the properties.
+    private var isOfTopics: Bool {
+        code == .invalidTopics || code == .tooManyTopics || code == .topicTooLong
+    }
 
     /// One line that names the field, what it is and what it may be.
     package var message: String {
@@ -68,6 +77,10 @@ package struct Rejection: Error, Equatable, Sendable {
             return "event has neither \"event_uid\" nor \"occurred_at\" to tell it from others"
         case .noIdentity:
             return "event has no \"event_uid\", and neither \"device_id\" nor \"message_uid\""
+        case .missingDeviceID: return "field \"device_id\" is required for a change of a device"
+        case .invalidTopics: return "field \"topics\" is not an array of texts that are not empty"
+        case .tooManyTopics: return "device has \(actual) topics, limit is \(limit)"
+        case .topicTooLong: return "a topic is \(actual) characters, limit is \(limit)"
         }
     }
 

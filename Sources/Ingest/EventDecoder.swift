@@ -85,6 +85,7 @@ package struct EventDecoder: ~Copyable {
         event.silent = try boolean(.silent)
         readDimensions(line)
         readProperties(line)
+        if event.type.isCustom { try checkDevice(line) }
         try checkIdentity()
     }
 

@@ -202,28 +202,36 @@ package final class IngestService: HTTPHandler {
         guard let key = ServiceKeys.key(in: exchange.headers) else { throw .missingKey }
         let verdict = keys.lookup(key)
         guard verdict == .ask else {
-            try proceed(self, try app(verdict, roles: roles, of: key), key)
+            let (app, payer) = try app(verdict, roles: roles, of: key, for: call)
+            try proceed(self, app, payer)
             return
         }
         exchange.deferHead()
         keys.ask(key) { [self] verdict in
             do throws(ServiceRefusal) {
-                try proceed(self, try app(verdict, roles: roles, of: key), key)
+                let (app, payer) = try app(verdict, roles: roles, of: key, for: call)
+                try proceed(self, app, payer)
             } catch {
                 refuse(exchange, error, call)
             }
         }
     }
 
-    /// The app of a key that may do this, now.
+    /// The app of a key that may do this, now, and whose limits it is held to.
     private func app(
-        _ verdict: KeyVerdict, roles: [KeyRole], of key: [UInt8]
-    ) throws(ServiceRefusal) -> [UInt8] {
+        _ verdict: KeyVerdict, roles: [KeyRole], of key: [UInt8], for call: (any DialectCall)?
+    ) throws(ServiceRefusal) -> (app: [UInt8], payer: [UInt8]) {
         switch verdict {
         case .known(let app, let found):
             guard roles.contains(found) else { throw .wrongKey(found, needed: roles) }
             try checkRate(of: key, app)
-            return app
+            return (app, key)
+        case .device(let app, let device):
+            guard let asked = call?.device, asked == device else { throw .wrongDevice }
+            // All devices of an app are held to what one key may do, or they would have no limit.
+            let payer = Array("device ".utf8) + app
+            try checkRate(of: payer, app)
+            return (app, payer)
         case .revoked: throw .revokedKey
         case .unknown: throw .unknownKey
         case .ask, .unavailable: throw .keysUnavailable

@@ -28,6 +28,8 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     private var held = 0
     private var isRefused = false
     private var complaint: String?
+    private var token: String?
+    private var appOfEvents: [UInt8] = []
 
     /// - Parameters:
     ///   - app: Nil for a request without a key, whose body names an app by its alias.
@@ -131,6 +133,12 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         if lines.isOver { throw .tooManyLines(service.settings, lines: nil) }
         complaint = lines.complaint
         let app = try service.app(app, vendorApp: lines.vendorApp)
+        appOfEvents = app
+        if let device = call.deviceOfToken {
+            // Before anything is durable: without the token the device could not go on.
+            token = service.keys.issueToken(app: app, device: device)
+            guard token != nil else { throw .keysUnavailable }
+        }
         return try decode(lines.bytes, .elements(lines.ranges), app)
     }
 
@@ -200,7 +208,10 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         release()
         service.answer(
             exchange,
-            call?.answer(DialectOutcome(body: body, complaint: complaint))
+            call?.answer(
+                DialectOutcome(
+                    body: body, complaint: complaint, token: token,
+                    categories: service.keys.categories(app: appOfEvents)))
                 ?? ServiceAnswer.response(to: body, stored: stored, isStrict: head.isStrict))
     }
 

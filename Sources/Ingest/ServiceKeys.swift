@@ -11,6 +11,8 @@ package enum KeyRole: String, Sendable, CaseIterable {
 package enum KeyVerdict: Equatable, Sendable {
     /// It belongs to an app, by its UTF-8 bytes, and is good for one kind of work.
     case known(app: [UInt8], role: KeyRole)
+    /// It was issued to a device of an app, and is good for what that device calls.
+    case device(app: [UInt8], device: String)
     /// It was good and is no more.
     case revoked
     /// There is no such key.
@@ -43,16 +45,25 @@ package protocol KeyStore: AnyObject, Sendable {
 
     /// What a vendor's id of an app stands for. Must not block.
     func lookup(alias: String) -> AliasVerdict
+
+    /// Makes a token for the calls of a device; nil while its secret is not known here. Must not block.
+    func issueToken(app: [UInt8], device: String) -> String?
+
+    /// The categories of interactive notifications of an app, as Pushwoosh writes them: a JSON array.
+    /// Must not block.
+    func categories(app: [UInt8]) -> String
 }
 
 extension KeyStore {
     package func lookup(alias: String) -> AliasVerdict { .unknown }
+    package func issueToken(app: [UInt8], device: String) -> String? { nil }
+    package func categories(app: [UInt8]) -> String { "[]" }
 }
 
 /// Reads the key out of a request.
 package enum ServiceKeys {
-    /// More than any key that was ever made.
-    static let keyBytesMax = 512
+    /// More than any key that was ever made, and than the token of an app and device of 128 bytes each.
+    static let keyBytesMax = 640
 
     /// The schemes of `Authorization` that are followed by a key; the later ones are of sources.
     private static let schemes: [StaticString] = ["Bearer", "Token", "MobileAppToken"]

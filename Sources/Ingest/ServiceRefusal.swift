@@ -117,6 +117,9 @@ extension ServiceRefusal {
             "the key is for \(role.rawValue), this needs one for "
                 + needed.map(\.rawValue).joined(separator: " or "))
     }
+    static let wrongDevice = ServiceRefusal(
+        403, "wrong_key",
+        "the token was issued to a device, and is good for what that device calls alone")
     static func unknownVendorApp(_ id: String) -> ServiceRefusal {
         ServiceRefusal(
             404, "unknown_app",

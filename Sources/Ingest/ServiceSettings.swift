@@ -21,6 +21,8 @@ package struct ServiceSettings: Sendable {
     package var aliasRequestsPerSecondMax = 1_000
     /// Where the notification statuses of SAP Mobile Services are taken.
     package var sapStatusPath = "/sap/notification-status"
+    /// Where the registrations of its devices are taken.
+    package var sapRegistrationPath = "/sap/registrations"
     /// Rejected lines that an answer lists.
     package var errorsMax = 100
     /// How long an answer waits for the database under `?ack=stored`.

@@ -31,6 +31,8 @@ package enum Erasure {
         package var events: Int64 = 0
         package var conflicts: Int64 = 0
         package var deadLetters: Int64 = 0
+        /// Of registered devices: rows of `tapline.device_state`, which are deleted.
+        package var deviceStates: Int64 = 0
         /// Devices among them that are marked as test devices; the mark stays.
         package var testDevices: Int64 = 0
         /// Whether a transaction from before was still under way, so that old versions of rows are left in
@@ -73,6 +75,12 @@ package enum Erasure {
             connection, .deadLetter,
             which: isOfThem + " AND k.received_at <= (SELECT erased_until FROM tapline.turn)",
             subjects.parameters)
+        let states = try connection.statement(
+            """
+            DELETE FROM tapline.device_state
+            WHERE (device_id = ANY ($1) OR person_id = ANY ($2)) AND ($3::text IS NULL OR app = $3)
+            """, subjects.parameters)
+        outcome.deviceStates = Int64(states.affectedRows)
         let marks = try connection.statement(
             """
             SELECT count(*) FROM tapline.test_device
@@ -158,7 +166,7 @@ extension LoadSession {
     }
 
     /// A condition: whether an erasure is of this app, device and person, and later than this time.
-    private static func isErased(
+    static func isErased(
         app: String, _ device: String, _ person: String, _ receivedAt: String
     ) -> String {
         """

@@ -1,6 +1,27 @@
 import Event
 import Spool
 
+/// A button of an interactive notification.
+struct ButtonKey: Hashable, Sendable {
+    let app: String
+    let category: String
+    let action: String
+
+    init(app: String, category: String, action: String) {
+        self.app = app
+        self.category = category
+        self.action = action
+    }
+
+    /// The button of a row; nil if it names none.
+    init?(_ row: EventRow) {
+        guard let app = row.text(.app), let category = row.text(.categoryID),
+            let action = row.text(.actionID)
+        else { return nil }
+        self.init(app: app, category: category, action: action)
+    }
+}
+
 /// The accepted rows of some spool records, in spool order: what one load transaction takes.
 ///
 /// Rows stay where the spool reader put them; here is where each is, and all that can be said of
@@ -22,9 +43,12 @@ struct LoadBatch: ~Copyable, Sendable {
 
     /// Where a row is.
     private struct Place: BitwiseCopyable {
+        /// The record; from ``filledFirst`` on one of `filled`.
         let record: UInt32
         let start: UInt32
         let end: UInt32
+
+        static let filledFirst: UInt32 = 1 << 31
     }
 
     private(set) var records: [Record] = []
@@ -42,6 +66,10 @@ struct LoadBatch: ~Copyable, Sendable {
     private var texts = Labels()
     /// Of each row the first one with its key.
     private var firstRows: [UInt32] = []
+    private var isPressed = false
+    /// Rows that got values of their devices, and where each was as it came.
+    private var filled: [[UInt8]] = []
+    private var originals: [Int: (place: Place, filled: UInt8)] = [:]
     private var rowsOfKeys = FlatTable<Identity, UInt32>()
 
     var isEmpty: Bool { records.isEmpty }
@@ -123,6 +151,9 @@ struct LoadBatch: ~Copyable, Sendable {
 
     /// Forgets all rows and keeps the memory.
     mutating func removeAll() {
+        isPressed = false
+        filled.removeAll(keepingCapacity: true)
+        originals.removeAll(keepingCapacity: true)
         records.removeAll(keepingCapacity: true)
         letters.removeAll(keepingCapacity: true)
         bytes = 0
@@ -133,6 +164,57 @@ struct LoadBatch: ~Copyable, Sendable {
         texts = Labels()
         firstRows.removeAll(keepingCapacity: true)
         rowsOfKeys.removeAll()
+    }
+
+    /// Gives a row values of its device for dimensions that it does not have itself.
+    ///
+    /// - Parameter values: Of the columns ``filledColumns``, in their order.
+    mutating func fill(_ row: Int, _ values: [[UInt8]?]) {
+        let content = EventRow.filled(bytes(row), Self.filledColumns, values)
+        guard let event = UnitEvent(row: content.rawSpan) else {
+            preconditionFailure("a filled row is none")
+        }
+        precondition(originals[row] == nil, "a row is filled once")
+        originals[row] = (places[row], event.pattern & ~events[row].pattern)
+        places[row] = Place(
+            record: Place.filledFirst | UInt32(filled.count), start: 0, end: UInt32(content.count))
+        events[row] = event
+        labels[row].profile = texts.profile(of: event, content.rawSpan)
+        filled.append(content)
+    }
+
+    /// Which of ``filledColumns`` a row has of its device, as bits from the lowest on.
+    func filledColumns(of row: Int) -> UInt8 {
+        originals.isEmpty ? 0 : originals[row]?.filled ?? 0
+    }
+
+    /// The dimensions of units, in the order of ``UnitEvent/pattern``.
+    static let filledColumns: [EventColumn] = [
+        .platform, .appVersion, .osVersion, .locale, .country, .provider,
+    ]
+
+    /// Makes all rows what they were when they came.
+    mutating func restore() {
+        for (row, original) in originals {
+            places[row] = original.place
+            let content = unsafe bytes(row).withUnsafeBytes { unsafe [UInt8]($0) }
+            guard let event = UnitEvent(row: content.rawSpan) else { continue }
+            events[row] = event
+            labels[row].profile = texts.profile(of: event, content.rawSpan)
+        }
+        originals.removeAll(keepingCapacity: true)
+        filled.removeAll(keepingCapacity: true)
+    }
+
+    /// Says of the actions that do not say it themselves whether they opened the app.
+    mutating func press(_ buttons: [ButtonKey: Bool]) {
+        guard !buttons.isEmpty || isPressed else { return }
+        isPressed = !buttons.isEmpty
+        for number in 0..<count where events[number].type == .action {
+            let row = row(number)
+            guard row.flag(.opensApp) == nil, let key = ButtonKey(row) else { continue }
+            events[number].setOpensApp(buttons[key] ?? false)
+        }
     }
 
     /// The first row with the key of a row: the row itself, unless it is a repeat.
@@ -149,16 +231,20 @@ struct LoadBatch: ~Copyable, Sendable {
     @_lifetime(borrow self)
     func bytes(_ row: Int) -> RawSpan {
         let place = places[row]
+        let isFilled = place.record >= Place.filledFirst
+        let source =
+            isFilled
+            ? filled[Int(place.record & ~Place.filledFirst)] : records[Int(place.record)].payload
         // SAFETY: the payload is held, and not changed, for as long as this value is borrowed.
-        let payload = unsafe records[Int(place.record)].payload.withUnsafeBytes { unsafe $0 }
+        let payload = unsafe source.withUnsafeBytes { unsafe $0 }
         let span = unsafe RawSpan(_unsafeBytes: payload)
         return unsafe _overrideLifetime(
             span.extracting(Int(place.start)..<Int(place.end)), borrowing: self)
     }
 
-    /// A row by itself.
+    /// A row by itself, as it came.
     func row(_ row: Int) -> EventRow {
-        let place = places[row]
+        let place = originals[row]?.place ?? places[row]
         return EventRow(
             checked: records[Int(place.record)].payload, Int(place.start)..<Int(place.end))
     }

@@ -25,6 +25,7 @@ extension LoadSession {
         if picture.generation != turn.generation {
             picture.forget()
             try readTestDevices()
+            try readButtons()
         }
         try readFilters()
         var open = picture.batch < 0 ? nil : picture.takeOpen()
@@ -186,6 +187,21 @@ extension LoadSession {
         picture.testDevices = []
         for row in 0..<marks.rows {
             picture.testDevices.insert(deviceHalf(marks.bytes(row, 0)))
+        }
+    }
+
+    private func readButtons() throws(LoadError) {
+        let rows = try connection.statement(
+            """
+            SELECT app, category_id, action_id, opens_app FROM tapline.category_button
+            WHERE opens_app IS NOT NULL
+            """)
+        picture.buttons = [:]
+        for row in 0..<rows.rows {
+            let key = ButtonKey(
+                app: rows.string(row, 0) ?? "", category: rows.string(row, 1) ?? "",
+                action: rows.string(row, 2) ?? "")
+            picture.buttons[key] = rows.bool(row, 3)
         }
     }
 

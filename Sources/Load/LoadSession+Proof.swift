@@ -1,3 +1,4 @@
+import Event
 import Postgres
 
 /// Telling a table that refuses everything from a row that is refused.
@@ -13,8 +14,10 @@ extension LoadSession {
         do throws(PostgresError) {
             try connection.copyIn(Self.copyStatement(turn)) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
-                try writer.write(provenRow)
+                try writer.write(Self.rowHead)
+                try writer.write(provenRow.rawSpan.extracting(droppingFirst: 2))
                 try writer.write(Self.rowTail(turn))
+                try writer.write(Self.notFilled)
                 try writer.writeBinaryTrailer()
             }
         } catch .refused(let report) where LoadError.blamesARow(report) {
@@ -31,7 +34,14 @@ extension LoadSession {
         "COPY tapline.event_\(turn.segment) FROM STDIN (FORMAT binary)"
     }
 
-    /// The two columns that the spooled rows lack, batch and segment, each with its length.
+    /// How many columns a row has: those that are spooled, which begin with a count of their own, and what
+    /// the loader adds: batch, segment and filled.
+    static let rowHead: [UInt8] = [0, UInt8(EventRow.fieldCount + 1)]
+
+    /// The column filled of a row that has nothing of its device.
+    static let notFilled: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF]
+
+    /// The columns batch and segment, each with its length.
     static func rowTail(_ turn: Turn) -> [UInt8] {
         [0, 0, 0, 8] + turn.batch.bigEndianBytes
             + [0, 0, 0, 4] + Int32(truncatingIfNeeded: turn.segment).bigEndianBytes

@@ -96,6 +96,6 @@ package final class DeadLetterReplay {
                 preconditionFailure("a payload of this program cannot be read: \(error)")
             }
         }
-        return try session.load(batch)
+        return try session.load(&batch)
     }
 }

@@ -11,10 +11,11 @@ import Spool
 /// 2. read what other daemons appended since this session's newest batch, of which most was read while
 ///    waiting for the turn;
 /// 3. decide each row: exact keys, then filters, then probes of the closed segments;
-/// 4. COPY the new rows; conflicts and dead letters, which are rare;
-/// 5. fold the new rows into their units, and write what that changes in the cells;
-/// 6. make anonymous what is of an erased device or person, if any was since the events came;
-/// 7. counters, checkpoint and turn, and COMMIT.
+/// 4. write what the new rows say of devices, and give rows what was known of theirs;
+/// 5. COPY the new rows; conflicts and dead letters, which are rare;
+/// 6. fold the new rows into their units, and write what that changes in the cells;
+/// 7. make anonymous what is of an erased device or person, if any was since the events came;
+/// 8. counters, checkpoint and turn, and COMMIT.
 struct LoadSession: ~Copyable {
     var connection: PostgresConnection
     /// A second connection, to read by while the first waits for the turn; made when it is needed.
@@ -47,15 +48,15 @@ struct LoadSession: ~Copyable {
     /// - Returns: What became of each row.
     /// - Throws: ``LoadError``. After a connection lost while committing only the checkpoint tells
     ///   whether the batch is stored.
-    mutating func load(_ batch: borrowing LoadBatch) throws(LoadError) -> [StoredVerdict] {
+    mutating func load(_ batch: inout LoadBatch) throws(LoadError) -> [StoredVerdict] {
         do throws(LoadError) {
-            return try attempt(batch, isolatingRows: false)
+            return try attempt(&batch, isolatingRows: false)
         } catch {
             rollback()
             guard error.blamesARow else { throw error }
         }
         do throws(LoadError) {
-            return try attempt(batch, isolatingRows: true)
+            return try attempt(&batch, isolatingRows: true)
         } catch {
             rollback()
             throw error
@@ -68,7 +69,7 @@ struct LoadSession: ~Copyable {
     }
 
     private mutating func attempt(
-        _ batch: borrowing LoadBatch, isolatingRows: Bool
+        _ batch: inout LoadBatch, isolatingRows: Bool
     ) throws(LoadError) -> [StoredVerdict] {
         let turn = try takeTurn()
         try catchUp(with: turn)
@@ -77,11 +78,12 @@ struct LoadSession: ~Copyable {
         guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
         var stored: Stored
         do throws(LoadError) {
-            stored = try decide(batch, isolatingRows: isolatingRows, turn, box.segment)
+            stored = try decide(&batch, isolatingRows: isolatingRows, turn, box.segment)
         } catch {
             picture.putOpen(box)
             throw error
         }
+        batch.press(picture.buttons)
         var fold = Fold(isWriting: true, testDevices: picture.testDevices)
         if turn.hasOthers || alwaysWritesNews { fold.news = BatchNews(capacity: batch.count) }
         var labels = BatchLabelMap(batch)
@@ -114,16 +116,22 @@ struct LoadSession: ~Copyable {
         var decision: Decision
     }
 
-    /// Decides each row and writes down the conflicts; the picture stays as it is.
+    /// Decides each row, writes down the conflicts and what is said of devices, and gives rows what was
+    /// known of theirs; the picture of the open segment stays as it is.
     ///
     /// - Parameter isolatingRows: Whether to store the rows too, and make dead letters of some.
     private mutating func decide(
-        _ batch: borrowing LoadBatch, isolatingRows: Bool, _ turn: Turn,
+        _ batch: inout LoadBatch, isolatingRows: Bool, _ turn: Turn,
         _ open: borrowing OpenSegment
     ) throws(LoadError) -> Stored {
         let older = try self.older(than: open, batch)
         var decision = Decision(batch, open, older)
-        if isolatingRows { try copyIsolating(batch, &decision, turn) }
+        try writeDevices(batch, decision.verdicts, turn)
+        try fillFromDevices(&batch, decision.verdicts)
+        if isolatingRows {
+            try copyIsolating(batch, &decision, turn)
+            try forgetDevices(batch, decision.verdicts)
+        }
         try recordConflicts(batch, decision, turn)
         return Stored(older: older, decision: decision)
     }
@@ -143,8 +151,11 @@ struct LoadSession: ~Copyable {
             try connection.copyIn(Self.copyStatement(turn)) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
                 for row in rows where decision.verdicts[row] == .stored {
-                    try writer.write(batch.bytes(row))
+                    try writer.write(Self.rowHead)
+                    try writer.write(batch.bytes(row).extracting(droppingFirst: 2))
                     try writer.write(tail)
+                    let filled = batch.filledColumns(of: row)
+                    try writer.write(filled == 0 ? Self.notFilled : [0, 0, 0, 2, 0, filled])
                     Failpoint.reach("load.copy")
                     sent(row)
                 }

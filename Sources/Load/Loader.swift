@@ -151,7 +151,7 @@ package final class Loader: Sendable {
                 continue
             }
             let started = Clock.monotonic()
-            let verdicts = try session.load(batch)
+            let verdicts = try session.load(&batch)
             Failpoint.reach("load.commit.after")
             spool.released(upTo: mark)
             released = mark

@@ -22,6 +22,12 @@ final class Picture {
     /// The device halves of the test devices.
     var testDevices: Set<UInt64> = []
 
+    /// Whether each button opens the app, of those that are known.
+    var buttons: [ButtonKey: Bool] = [:]
+
+    /// Whether any device is known in the database; it stays so.
+    var hasDevices = false
+
     struct SegmentMessage: Hashable {
         let segment: Int
         let message: UInt64

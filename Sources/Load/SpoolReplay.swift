@@ -179,7 +179,7 @@ private struct ReplayRun: ~Copyable {
         _ outcome: inout SpoolReplay.Outcome, _ progress: (SpoolReplay.Outcome) -> Void
     ) throws(LoadError) {
         guard !batch.isEmpty else { return }
-        outcome.verdicts += VerdictCounts(try session.load(batch))
+        outcome.verdicts += VerdictCounts(try session.load(&batch))
         outcome.received += batch.received
         outcome.rejected += batch.rejected
         batch.removeAll()

@@ -30,8 +30,8 @@ extension CommandSpec {
             "Try it: \"tapline demo\" runs all of it on sample data and prints a report.",
         ],
         commands: [
-            serve, migrate, key, app, campaign, report, compare, send, importing, top, tail, check,
-            explain, dlq, erase, retention, replay, bench, demo, completion, help,
+            serve, migrate, key, app, device, campaign, category, report, compare, send, importing,
+            top, tail, check, explain, dlq, erase, retention, replay, bench, demo, completion, help,
         ])
 
     private static let serve = CommandSpec(

@@ -64,6 +64,8 @@ package struct HTTPSettings: Equatable, Sendable {
     package var aliasRequestsPerSecondMax = 1_000
     /// Where the notification statuses of SAP Mobile Services are taken.
     package var sapStatusPath = "/sap/notification-status"
+    /// Where registrations of its devices are taken.
+    package var sapRegistrationPath = "/sap/registrations"
     /// How long SIGTERM waits for requests in flight.
     package var drainTimeoutMilliseconds = 10_000
 

@@ -163,6 +163,9 @@ package struct SettingSpec: Sendable {
         SettingSpec(
             key: "http.sap_status_path", flag: nil, slot: .path(\.http.sapStatusPath),
             help: "where notification statuses of SAP Mobile Services are taken"),
+        SettingSpec(
+            key: "http.sap_registration_path", flag: nil, slot: .path(\.http.sapRegistrationPath),
+            help: "where registrations of devices of SAP Mobile Services are taken"),
         duration(
             "http.drain_timeout", \.http.drainTimeoutMilliseconds, 0...day,
             "time SIGTERM gives to requests in flight"),

@@ -2,7 +2,7 @@ extension CampaignReport {
     /// A line of names and a line a row (RFC 4180, but with plain newlines); no totals, so that
     /// columns can be added up.
     func csv() -> String {
-        var names = ["app", "campaign_id"] + dimensionNames
+        var names = ["app", "campaign_id"] + dimensionNames + labelled.map(\.name)
         names += ReportCount.allCases.map(\.rawValue)
         for rate in ReportRate.allCases.map(\.rawValue) {
             names += [rate, rate + "_low", rate + "_high"]
@@ -16,6 +16,7 @@ extension CampaignReport {
 
     private func fields(_ row: ReportRow) -> [String] {
         var fields = [row.app ?? "", row.campaign ?? ""] + row.dimensions.map { $0 ?? "" }
+        fields += labelled.map { row.label($0.place) ?? "" }
         fields += row.counts.map(text)
         for rate in row.rates {
             fields += [text(rate.value), text(rate.low), text(rate.high)]

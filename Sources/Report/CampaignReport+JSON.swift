@@ -21,6 +21,7 @@ extension CampaignReport {
         members += zip(dimensionNames, row.dimensions).map(member)
         let about = row.about?.values ?? CampaignAbout.names.map { _ in nil }
         members += zip(CampaignAbout.names, about).map(member)
+        members += labelled.map { member($0.name, row.label($0.place)) }
         members += ReportCount.allCases.map { "\"\($0.rawValue)\":\(number(row[$0]))" }
         members += ReportRate.allCases.map { "\"\($0.rawValue)\":{\(json(row[$0]))}" }
         members.append("\"action_share\":" + json(row.actionShares))
@@ -51,6 +52,8 @@ extension CampaignReport {
         guard let shares else { return "null" }
         let items = shares.map {
             "{\(member("category_id", $0.category)),\(member("action_id", $0.action)),"
+                + "\(member("category_label", $0.categoryLabel)),"
+                + "\(member("action_label", $0.actionLabel)),"
                 + "\(json($0.share))}"
         }
         return "[\(items.joined(separator: ","))]"

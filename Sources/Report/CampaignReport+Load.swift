@@ -85,6 +85,7 @@ struct ReportReader {
         let frame = try frame(connection)
         var rows = try rows(connection, frame)
         guard !rows.isEmpty else { throw .unexpectedAnswer("the database gave no totals") }
+        try label(&rows, connection)
         let totals = rows.removeFirst()
         try name(&rows, connection)
         return CampaignReport(
@@ -156,7 +157,8 @@ struct ReportReader {
                     <= \(ReportJourneys.fewEvents),
                 concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
                     SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
-                    FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign)),
+                    FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign),
+                    (SELECT generation FROM tapline.turn)),
                 \(hasUnknown)
             FROM (
                 SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
@@ -235,16 +237,23 @@ struct ReportReader {
     /// SQL for whether cells have units of app $1 whose rows are to be told from their events alone. What
     /// has left a cell may have been in it.
     private var hasUnknown: String {
-        let states = options.by.reduce(0) { $0 | $1.unknownStates }
-        func exist(_ table: String) -> String {
-            "EXISTS (SELECT FROM tapline.\(table) WHERE states & \(states) <> 0 AND units <> 0 "
-                + "AND coalesce(app = $1::text, true))"
+        func exist(_ condition: String) -> String {
+            "EXISTS (SELECT FROM tapline.\(condition) AND coalesce(app = $1::text, true))"
         }
-        return states == 0
-            ? "$1::text IS NULL AND false"
-            : exist("cell_campaign") + " OR f.batch <> newest AND ("
-                + ["cell_dimension", "cell_change", "cell_past"].map(exist)
-                .joined(separator: " OR ") + ")"
+        var conditions = ["$1::text IS NULL AND false"]
+        // A device may have said its group, and its events nothing of it.
+        if options.by.contains(.pushGroup) {
+            conditions.append(exist("device_state WHERE push_group IS NOT NULL"))
+        }
+        let states = options.by.reduce(0) { $0 | $1.unknownStates }
+        if states != 0 {
+            let isAny = "WHERE states & \(states) <> 0 AND units <> 0"
+            let past = ["cell_dimension", "cell_change", "cell_past"]
+                .map { exist("\($0) \(isAny)") }
+            conditions.append(exist("cell_campaign \(isAny)"))
+            conditions.append("f.batch <> newest AND (\(past.joined(separator: " OR ")))")
+        }
+        return conditions.joined(separator: " OR ")
     }
 
     /// Adds what is known of the campaigns beside their events.
@@ -266,6 +275,50 @@ struct ReportReader {
                 name: answer.string(index, 1), variant: answer.string(index, 2),
                 audience: answer.string(index, 3), provider: answer.string(index, 4),
                 sentAt: answer.string(index, 5).map(shortened))
+        }
+    }
+
+    /// Adds what categories and buttons are called.
+    private func label(
+        _ rows: inout [ReportRow], _ connection: borrowing PostgresConnection
+    ) throws(ReportError) {
+        var labels = ButtonLabels()
+        for row in rows {
+            for place in row.dimensions.indices {
+                if let key = ButtonLabels.key(options.by, row, place) { labels.ask(key) }
+            }
+            for share in row.actionShares ?? [] {
+                for isOfAction in [false, true] {
+                    labels.ask(ButtonLabels.key(share, row, isOfAction: isOfAction))
+                }
+            }
+        }
+        guard !labels.keys.isEmpty else { return }
+        let keys = labels.keys
+        let answer = try ask(
+            connection, ButtonLabels.statement,
+            [
+                .textArray(keys.map(\.app)), .textArray(keys.map(\.category)),
+                .textArray(keys.map(\.action)),
+            ])
+        for row in 0..<answer.rows {
+            guard let place = answer.int64(row, 0) else { continue }
+            labels[keys[Int(place) - 1]] = answer.string(row, 1)
+        }
+        for index in rows.indices {
+            let row = rows[index]
+            rows[index].dimensionLabels = row.dimensions.indices.map { place in
+                ButtonLabels.key(options.by, row, place).flatMap { labels[$0] }
+            }
+            rows[index].actionShares = row.actionShares?.map { share in
+                var share = share
+                share.categoryLabel =
+                    labels[ButtonLabels.key(share, row, isOfAction: false)]
+                if share.action != nil {
+                    share.actionLabel = labels[ButtonLabels.key(share, row, isOfAction: true)]
+                }
+                return share
+            }
         }
     }
 

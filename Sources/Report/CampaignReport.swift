@@ -67,6 +67,9 @@ package struct ActionShare: Equatable, Sendable {
     /// Nil where the events name none.
     package let action: String?
     package let share: RateValue
+    /// What they are called; nil where nobody said it.
+    package var categoryLabel: String?
+    package var actionLabel: String?
 }
 
 /// One row of a report, or its totals.
@@ -77,6 +80,8 @@ package struct ReportRow: Equatable, Sendable {
     package var campaign: String?
     /// The values of the dimensions asked for but campaign, in their order; nil where no event says.
     package var dimensions: [String?]
+    /// What the values of category and action are called, in the order of ``dimensions``; nil elsewhere.
+    package var dimensionLabels: [String?] = []
     /// In the order of ``ReportCount``; nil where not known.
     package var counts: [Int64?]
     /// In the order of ``ReportRate``.
@@ -92,6 +97,11 @@ package struct ReportRow: Equatable, Sendable {
     package var opened: [Int64]?
     /// What is known of the campaign beside its events; nil for totals and where nothing is.
     package var about: CampaignAbout?
+
+    /// What the value of a dimension is called, by its place; nil where nobody said it.
+    func label(_ place: Int) -> String? {
+        place < dimensionLabels.count ? dimensionLabels[place] : nil
+    }
 
     /// A count; nil where it is not known.
     package subscript(count: ReportCount) -> Int64? {
@@ -162,6 +172,14 @@ package struct CampaignReport: Sendable {
     /// The same stamp and the same options give the same counts.
     package var stamp = ""
 
+    /// The dimensions whose values have labels: the name of the label, and its place.
+    var labelled: [(name: String, place: Int)] {
+        by.filter { $0 != .campaign }.enumerated().compactMap { place, dimension in
+            dimension == .category || dimension == .action
+                ? ("\(dimension.rawValue)_label", place) : nil
+        }
+    }
+
     /// What the period chooses, as it stands in JSON.
     package var cohort: String { isByActivity ? "activity" : "first_seen" }
 
@@ -200,7 +218,12 @@ package struct CampaignReport: Sendable {
 
     /// The name of a row, in parts that are safe on a terminal.
     func labels(_ row: ReportRow) -> [String] {
-        var others = row.dimensions.makeIterator()
+        var others = row.dimensions.indices.map { index -> String? in
+            guard let value = row.dimensions[index], index < row.dimensionLabels.count,
+                let label = row.dimensionLabels[index]
+            else { return row.dimensions[index] }
+            return "\(label) (\(value))"
+        }.makeIterator()
         let values = by.map { $0 == .campaign ? row.campaign : others.next() ?? nil }
         return ((hasApps ? [row.app] : []) + values).map { printable($0 ?? "(unknown)") }
     }

@@ -44,18 +44,27 @@ package enum ReportDimension: String, CaseIterable, Sendable {
         case .hour: Schema.hourKey("e.event_time")
         case .category: "e.category_id"
         case .action: "e.action_id"
-        case .pushGroup, .topic:
-            // Properties are text: the few that name it are parsed. As json and not jsonb, for which a
-            // number may be too large.
-            "CASE WHEN strpos(e.properties, '\"\(rawValue)\"') > 0 "
-                + "AND json_typeof(e.properties::json -> '\(rawValue)') = 'string' "
-                + "THEN nullif(e.properties::json ->> '\(rawValue)', '') END"
+        case .pushGroup:
+            // Of the device at that time, where the event does not say; asked only if any has one.
+            "coalesce(\(property), CASE WHEN (SELECT EXISTS (SELECT FROM tapline.device_state "
+                + "WHERE push_group IS NOT NULL)) THEN (SELECT d.push_group "
+                + "FROM tapline.device_at(e.app, e.device_id, e.event_time) d) END)"
+        case .topic: property
         case .type:
             "CASE e.type "
                 + Self.types.map { "WHEN \($0.rawValue) THEN '\($0.word)' " }.joined()
                 + "ELSE e.type_raw END"
         case .platform, .appVersion, .osVersion, .locale, .country, .provider: "e.\(rawValue)"
         }
+    }
+
+    /// Its value among the properties of an event.
+    private var property: String {
+        // Properties are text: the few that name it are parsed. As json and not jsonb, for which a
+        // number may be too large.
+        "CASE WHEN strpos(e.properties, '\"\(rawValue)\"') > 0 "
+            + "AND json_typeof(e.properties::json -> '\(rawValue)') = 'string' "
+            + "THEN nullif(e.properties::json ->> '\(rawValue)', '') END"
     }
 
     /// The types that are not custom, as SQL values: code and word.

@@ -239,7 +239,7 @@ extension KeyStore {
     func isStillGood(_ key: [UInt8]) -> Bool {
         switch lookup(key) {
         case .known, .ask, .unavailable: true
-        case .revoked, .unknown: false
+        case .revoked, .unknown, .device: false
         }
     }
 }

@@ -34,7 +34,11 @@ func runErase(_ parsed: Parsed) throws(OptionsError) -> Int32 {
         if isJSON {
             return print(
                 "{\"events\":\(outcome.events),\"conflicts\":\(outcome.conflicts),"
-                    + "\"dead_letters\":\(outcome.deadLetters)}\n")
+                    + "\"dead_letters\":\(outcome.deadLetters),"
+                    + "\"device_states\":\(outcome.deviceStates)}\n")
+        }
+        if outcome.deviceStates > 0 {
+            _ = print("\(outcome.deviceStates) states of registered devices deleted\n")
         }
         return print(removalText(outcome.events, outcome.conflicts, outcome.deadLetters))
     }

@@ -51,6 +51,7 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.service.keyBurstMilliseconds = settings.http.keyBurstMilliseconds
     daemon.service.aliasRequestsPerSecondMax = settings.http.aliasRequestsPerSecondMax
     daemon.service.sapStatusPath = settings.http.sapStatusPath
+    daemon.service.sapRegistrationPath = settings.http.sapRegistrationPath
     daemon.service.inFlightBytesMax = settings.http.inFlightBytesMax
     daemon.drainSeconds = (settings.http.drainTimeoutMilliseconds + 999) / 1000
     daemon.spool.segmentBytesMax = settings.spool.segmentBytesMax

@@ -36,6 +36,8 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "migrate": try runMigrate(parsed)
     case "key": try runKey(parsed)
     case "app": try runApp(parsed)
+    case "device": try runDevice(parsed)
+    case "category": try runCategory(parsed)
     case "report": try runReport(parsed)
     case "compare": try runCompare(parsed)
     case "campaign": try runCampaign(parsed)

@@ -173,7 +173,7 @@ import Testing
 
     /// Lets a load fail: the server ends the session once it has written to a table.
     static func interrupt(
-        _ session: inout LoadSession, _ batch: borrowing LoadBatch, at table: String,
+        _ session: inout LoadSession, _ batch: inout LoadBatch, at table: String,
         _ connection: borrowing PostgresConnection
     ) throws {
         try connection.execute(
@@ -184,7 +184,7 @@ import Testing
             """)
         defer { _ = try? connection.execute("DROP TRIGGER die ON tapline.\(table)") }
         do throws(LoadError) {
-            _ = try session.load(batch)
+            _ = try session.load(&batch)
         } catch {
             guard case .postgres = error else { throw error }
         }
@@ -237,7 +237,7 @@ import Testing
         let steps = UInt64(dice.pick([4, 16]))
         for step in 0..<steps {
             let lines = (0..<Int.random(in: 1..<14, using: &dice)).map { _ in world.line(&dice) }
-            let batch = try Self.batch(lines, mark: step + 1)
+            var batch = try Self.batch(lines, mark: step + 1)
             if dice.chance(0.1) {
                 first = try Self.session(fixture, settings)
             }
@@ -245,13 +245,13 @@ import Testing
                 // The session dies at some moment; the next one goes on with what it knows.
                 let open = try fixture.int("SELECT segment FROM tapline.turn")
                 try Self.interrupt(
-                    &first, batch, at: dice.pick(["event_\(open)", "cell_change", "batch"]),
+                    &first, &batch, at: dice.pick(["event_\(open)", "cell_change", "batch"]),
                     connection)
                 first = try Self.session(fixture, settings, picture: first.picture)
             }
             if dice.chance(0.1) {
                 // The answer to COMMIT is lost: the batch comes again, and nothing is believed.
-                _ = try second.load(batch)
+                _ = try second.load(&batch)
                 second.picture.forget()
             }
             if dice.chance(0.05) {
@@ -266,10 +266,10 @@ import Testing
                 try fixture.run("DELETE FROM tapline.batch_news WHERE batch % 2 = \(step % 2)")
             }
             if dice.chance(0.7) {
-                _ = try first.load(batch)
+                _ = try first.load(&batch)
                 try first.closeSegmentIfFull()
             } else {
-                _ = try second.load(batch)
+                _ = try second.load(&batch)
                 try second.closeSegmentIfFull()
             }
             if dice.chance(0.3) { try Segments.sealClosing(connection) }
@@ -319,11 +319,11 @@ import Testing
         var other = try Self.session(fixture, LoadSettings())
         // It has the turn and does nothing with it: the server ends its session.
         _ = try hung.takeTurn()
-        let batch = try Self.batch([World.line(1), World.line(2)], mark: 1)
-        #expect(try other.load(batch) == [.stored, .stored])
-        #expect(throws: LoadError.self) { _ = try hung.load(batch) }
+        var batch = try Self.batch([World.line(1), World.line(2)], mark: 1)
+        #expect(try other.load(&batch) == [.stored, .stored])
+        #expect(throws: LoadError.self) { _ = try hung.load(&batch) }
         var next = try Self.session(fixture, settings, picture: hung.picture)
-        #expect(try next.load(batch) == [.duplicate, .duplicate])
+        #expect(try next.load(&batch) == [.duplicate, .duplicate])
     }
 
     @Test func whoWaitsForTheTurnReadsAhead() throws {

@@ -114,7 +114,7 @@ import Testing
                         mark: SpoolMark(segment: 1, offset: mark, chain: 0)))
             }
             if count > 0 {
-                _ = try session.load(batch)
+                _ = try session.load(&batch)
                 _ = try session.closeSegmentIfFull()
             }
             let answer = try connection.query("SELECT stored_at FROM tapline.turn")

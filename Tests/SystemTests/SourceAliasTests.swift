@@ -79,8 +79,11 @@ extension SystemTests {
                         Self.answer(210, "event is missing")),
                     SourceCall(
                         "registered", call("registerDevice", #""push_token":"t""#), 200,
-                        Self.answer(response: #"{"iosCategories":[]}"#)),
-                    SourceCall("unregistered", call("unregisterDevice", ""), 200, good),
+                        Self.answer(response: #"{"iosCategories":[]}"#),
+                        stored: ["device_register - H - - ios"]),
+                    SourceCall(
+                        "unregistered", call("unregisterDevice", ""), 200, good,
+                        stored: ["device_unregister - H - - ios"]),
                     SourceCall("another call", call("getTags", ""), 501),
                     SourceCall(
                         "no request", source.request("/json/1.3/pushStat", "[]", key: nil), 400),
@@ -134,8 +137,12 @@ extension SystemTests {
                 """
             try SourceTests.run(
                 [
-                    SourceCall("registered", call("register", device), 200, #"{"success":true}"#),
-                    SourceCall("identified", call("identify", device), 200, #"{"success":true}"#),
+                    SourceCall(
+                        "registered", call("register", device), 200, #"{"success":true}"#,
+                        stored: ["device_register - u - - ios"]),
+                    SourceCall(
+                        "identified", call("identify", device), 200, #"{"success":true}"#,
+                        stored: ["device_update - u - - ios"]),
                     SourceCall("with a key", call("identify", device, key: "Bearer"), 200),
                     SourceCall("no device", call("register", #"{"app_id":\#(app)}"#), 400),
                     SourceCall("not JSON", call("register", "x"), 400),

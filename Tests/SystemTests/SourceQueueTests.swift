@@ -39,6 +39,13 @@ extension SystemTests {
             return try answer.json["status_code"] == .int(200) ? .done : .givesUp
         }
 
+        static func notiPilot(_ answer: Answer) throws -> Step {
+            if answer.status == 429 || answer.status >= 500 {
+                return try answer.json["retry_after"].int == nil ? .givesUp : .again
+            }
+            return try answer.json["success"] == .bool(true) ? .done : .givesUp
+        }
+
         static func clients(_ source: SourceApp, count: Int) -> [Client] {
             func vibes(_ prefix: String, _ headers: [(String, String)]) -> [Request] {
                 (0..<count).map { number in
@@ -71,6 +78,14 @@ extension SystemTests {
                     requests: (0..<count).map { number in
                         SourceAliasTests.pushwoosh(source, "pushStat", "\"hash\":\"p\(number)\"")
                     }, step: pushwoosh),
+                Client(
+                    name: "NotiPilot",
+                    requests: (0..<count).map { number in
+                        source.request(
+                            "/api/v1/register-device",
+                            #"{"app_id":\#(quote(source.alias)),"device_uid":"n\#(number)"}"#,
+                            key: nil)
+                    }, step: notiPilot),
             ]
         }
 
@@ -111,13 +126,18 @@ extension SystemTests {
                     }
                 }
             }
-            let stored = try source.stored()
+            let all = try source.stored()
+            let stored = all.filter { !$0.hasPrefix("device_register ") }
             let expected = ["i", "a", "m", "p"].flatMap { prefix in
                 (0..<count).map { "\(prefix)\($0)" }
             }
             let messages = stored.map { $0.split(separator: " ")[1] }
             #expect(Set(messages) == Set(expected.map { $0[...] }))
-            #expect(try source.app.count() == expected.count)
+            let registrations = try daemon.sql().int(
+                "SELECT count(*) FROM tapline.device_state WHERE app = '\(source.app.name)'")
+            #expect(try source.app.count() == expected.count + registrations)
+            let devices = all.subtracting(stored).map { $0.split(separator: " ")[2] }
+            #expect(Set(devices) == Set((0..<count).map { "n\($0)"[...] }))
             #expect(try daemon.check().exit == .code(0))
         }
     }

@@ -105,7 +105,12 @@ extension SystemTests {
                             "/mobile_apps/\(source.pathPart)/persons/p/inbox_messages", "",
                             method: "GET"),
                         501),
-                    SourceCall("another call", source.request("/mobile_apps/x/devices", "{}"), 501),
+                    SourceCall(
+                        "another call", source.request("/mobile_apps/x/places", "{}"), 501),
+                    SourceCall(
+                        "a device of an unknown app",
+                        source.request("/mobile_apps/x/devices", "{}"),
+                        404),
                     SourceCall("another method", source.request(path, "", method: "PUT"), 405),
                 ], source)
             let rejected = try Shared.daemon.metric(
@@ -189,8 +194,13 @@ extension SystemTests {
                         "in the app, again",
                         source.request("/api/v5/device/inapp/tracking", "[\(tracking)]"), 200, good),
                     SourceCall(
-                        "the device", source.request("/api/v3/device", "{}", method: "PUT"), 200,
-                        good),
+                        "the device",
+                        source.request("/api/v3/device", #"{"user_id":7}"#, method: "PUT"), 200,
+                        good,
+                        stored: ["device_update - 7 - - -"]),
+                    SourceCall(
+                        "no device", source.request("/api/v3/device", "{}", method: "PUT"), 200,
+                        Self.mapp("user_id is missing")),
                     SourceCall(
                         "no key", event("0", key: nil), 401,
                         Self.mapp("no key: send \"Authorization: Bearer KEY\"")),

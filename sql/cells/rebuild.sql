@@ -70,16 +70,18 @@ BEGIN
                 CASE WHEN type = 8 THEN coalesce(action_id, '') END AS action_id, category_id,
                 tapline.group_properties(properties)::json ->> 'push_group' AS push_group,
                 tapline.group_properties(properties)::json ->> 'topic' AS topic,
-                tapline.event_states(type, opens_app, is_test, silent, platform, type_raw)
+                tapline.event_states(type, opened.it, is_test, silent, platform, type_raw)
                     | CASE WHEN type <> 8 AND action_id IS NOT NULL THEN 1 << 17 ELSE 0 END
-                    | CASE WHEN type = 8 AND opens_app THEN 1 << 18 ELSE 0 END AS states,
+                    | CASE WHEN type = 8 AND opened.it THEN 1 << 18 ELSE 0 END AS states,
                 tapline.event_is_late(received_at, event_time) AS late,
                 -- Which dimensions the event bears; null where it bears none.
                 nullif((platform IS NOT NULL)::int + 2 * (app_version IS NOT NULL)::int
                     + 4 * (os_version IS NOT NULL)::int + 8 * (locale IS NOT NULL)::int
                     + 16 * (country IS NOT NULL)::int + 32 * (provider IS NOT NULL)::int, 0)
                     AS present
-            FROM tapline.event WHERE message_uid IS NOT NULL) e
+            FROM tapline.event,
+                LATERAL (SELECT tapline.opens_app(type, opens_app, app, category_id, action_id)) opened(it)
+            WHERE message_uid IS NOT NULL) e
         GROUP BY unit
     ) u;
     ANALYZE folded;

@@ -8,7 +8,8 @@ source AS MATERIALIZED (
         <piece one> AS piece_one, <piece two> AS piece_two, <in piece> AS in_piece,
         <device time> AS device_time, <category> AS category_id, <action> AS action_id,
         e.device_id IS NULL AS no_device, e.type BETWEEN 10 AND 13 AS in_inbox,
-        tapline.event_states(e.type, e.opens_app, e.is_test, e.silent, e.platform,
+        tapline.event_states(e.type,
+            tapline.opens_app(e.type, e.opens_app, e.app, e.category_id, e.action_id), e.is_test, e.silent, e.platform,
             e.type_raw) AS states,
         tapline.event_is_late(e.received_at, e.event_time) AS late
     FROM <from>

@@ -12,8 +12,12 @@ protocol DialectCall: Sendable {
     var unserved: ServiceRefusal? { get }
     /// The vendor's id of the app, where the path has it.
     var vendorApp: String? { get }
-    /// Whether a request without a key is let in by a vendor's id that is known, in the body.
+    /// Whether a request without a key is let in by a vendor's id that is known, in the body or the path.
     var isOpen: Bool { get }
+    /// The device that calls, where a token that was issued to it is good enough.
+    var device: String? { get }
+    /// The device that the answer issues a token to.
+    var deviceOfToken: String? { get }
 
     /// Writes what a body says into lines.
     ///
@@ -33,11 +37,14 @@ extension DialectCall {
     var unserved: ServiceRefusal? { nil }
     var vendorApp: String? { nil }
     var isOpen: Bool { false }
+    var device: String? { nil }
+    var deviceOfToken: String? { nil }
     func answer(refused refusal: ServiceRefusal) -> Response { refusal.response }
 }
 
 /// The head of a request, for a dialect.
 struct DialectHead: Sendable {
+    let method: String
     let path: String
     /// The parts of the path, as sent.
     let parts: [Substring]
@@ -47,6 +54,7 @@ struct DialectHead: Sendable {
     let settings: ServiceSettings
 
     init(_ exchange: Exchange, _ settings: ServiceSettings) {
+        method = exchange.method
         path = exchange.target.path
         parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map { $0 }
         headers = exchange.headers
@@ -77,6 +85,10 @@ struct DialectOutcome: Sendable {
     let body: ParsedBody
     /// What the dialect said of the first event that it rejected.
     let complaint: String?
+    /// The token for ``DialectCall/deviceOfToken``.
+    let token: String?
+    /// The app's categories of interactive notifications: see ``KeyStore/categories(app:)``.
+    let categories: String
 
     /// What is wrong with the first event that was rejected; nil when none was.
     var message: String? { complaint ?? body.errors.first?.rejection.message }

@@ -1,4 +1,6 @@
+import Event
 import JSONLines
+import Platform
 
 /// The lines that a dialect makes of a body.
 struct DialectLines {
@@ -18,16 +20,53 @@ struct DialectLines {
     /// Adds an event; fields without a value are left out.
     mutating func add(_ fields: KeyValuePairs<StaticString, SourceJSON?>) {
         line { bytes in
-            var separator = Ascii.leftBrace
-            for case (let name, let value?) in fields {
-                bytes.append(separator)
-                separator = Ascii.comma
-                bytes.append(Ascii.quote)
-                bytes += name.description.utf8
-                bytes.append(Ascii.quote)
-                bytes.append(Ascii.colon)
-                bytes += value.raw
-            }
+            var members = Members()
+            for (name, value) in fields { members.put(name, value, &bytes) }
+            members.end(&bytes)
+        }
+    }
+
+    /// Adds what a call says of a device. It has no id and is no event that is counted, so each time that
+    /// it is sent is one, in the order in which they came.
+    ///
+    /// - Parameters:
+    ///   - receivedAt: Microseconds since 1970 UTC.
+    ///   - fields: The columns of an event.
+    ///   - properties: What else, by the names that the device table has, then as the source has it.
+    mutating func add(
+        _ change: DeviceChange, of device: SourceJSON?, receivedAt: Int64,
+        _ fields: KeyValuePairs<StaticString, SourceJSON?>,
+        _ properties: KeyValuePairs<StaticString, SourceJSON?> = [:], rest: SourceJSON? = nil
+    ) {
+        let id = "\(receivedAt)-\(Hex.encode(Random.bytes(8)))"
+        line { bytes in
+            var members = Members()
+            members.put("type", .text(change.rawValue), &bytes)
+            members.put("event_uid", .text(id), &bytes)
+            members.put("device_id", device, &bytes)
+            for (name, value) in fields { members.put(name, value, &bytes) }
+            for (name, value) in properties { members.put(name, value, &bytes) }
+            members.put("properties", rest, &bytes)
+            members.end(&bytes)
+        }
+    }
+
+    /// Writes members of an object, but for its last brace; one without a value is left out.
+    private struct Members {
+        private var separator = Ascii.leftBrace
+
+        mutating func put(_ name: StaticString, _ value: SourceJSON?, _ bytes: inout [UInt8]) {
+            guard let value else { return }
+            bytes.append(separator)
+            separator = Ascii.comma
+            bytes.append(Ascii.quote)
+            bytes += name.description.utf8
+            bytes.append(Ascii.quote)
+            bytes.append(Ascii.colon)
+            bytes += value.raw
+        }
+
+        mutating func end(_ bytes: inout [UInt8]) {
             if separator == Ascii.leftBrace { bytes.append(separator) }
             bytes.append(Ascii.rightBrace)
         }

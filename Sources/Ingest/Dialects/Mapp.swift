@@ -1,13 +1,15 @@
+import Event
 import HTTPServer
 import Platform
 
 /// The calls of Mapp Engage SDKs: `POST /api/push/event`, `POST /api/v5/device/inapp/tracking`, and
-/// `PUT /api/v3/device`, which is answered and not kept.
+/// `PUT /api/v3/device`.
 ///
 /// The key is in the header `X_KEY`. Each answer says whether the SDK should send the call again.
 struct MappCall: DialectCall {
     private enum Kind { case push, inApp, device }
     private let kind: Kind
+    private let receivedAt: Int64
 
     var methods: [String] { kind == .device ? ["PUT"] : ["POST"] }
 
@@ -18,10 +20,10 @@ struct MappCall: DialectCall {
         case "/api/v3/device": kind = .device
         default: return nil
         }
+        receivedAt = head.receivedAt
     }
 
     func read(_ body: SourceJSON, into lines: inout DialectLines) throws(ServiceRefusal) {
-        if kind == .device { return }
         guard let elements = body.elements else { return lines.add(raw: body) }
         for range in elements {
             let value = SourceJSON(body.bytes, range)
@@ -29,7 +31,11 @@ struct MappCall: DialectCall {
                 lines.add(raw: value)
                 continue
             }
-            if kind == .push { push(event, &lines) } else { inApp(event, &lines) }
+            switch kind {
+            case .push: push(event, &lines)
+            case .inApp: inApp(event, &lines)
+            case .device: device(event, &lines)
+            }
         }
     }
 
@@ -76,6 +82,25 @@ struct MappCall: DialectCall {
             "properties": event.rest(
                 without: ["uuid", "timestamp", "message_id", "user_id", "sendout_id"]),
         ])
+    }
+
+    private func device(_ says: SourceObject, _ lines: inout DialectLines) {
+        guard let id = says.first("user_id", "udid", "device_id") else {
+            return lines.reject("user_id is missing")
+        }
+        lines.add(
+            .update, of: id, receivedAt: receivedAt,
+            [
+                "platform": says.first("platform", "os"), "app_version": says["app_version"],
+                "os_version": says["os_version"], "sdk_version": says["sdk_version"],
+                "locale": says.first("locale", "language"), "country": says["country"],
+                "person_id": says["alias"], "provider": .text("mapp"),
+            ],
+            ["time_zone": says.first("timezone", "time_zone"), "topics": says["topics"]],
+            rest: says.rest(without: [
+                "user_id", "platform", "os", "app_version", "os_version", "sdk_version", "locale",
+                "language", "country", "alias", "timezone", "time_zone", "topics",
+            ]))
     }
 
     func answer(_ outcome: DialectOutcome) -> Response {

@@ -1,15 +1,25 @@
+import Event
 import HTTPServer
 
-/// `POST /api/v1/register-device` and `/identify-device` of the NotiPilot SDKs, answered and not kept.
+/// `POST /api/v1/register-device` and `/identify-device` of the NotiPilot SDKs.
 ///
 /// They report no events. On 429 and from 500 on the SDK waits the `retry_after` of the body.
 struct NotiPilotCall: DialectCall {
     var isOpen: Bool { true }
+    private let change: DeviceChange
+    private let receivedAt: Int64
 
     init?(_ head: DialectHead) {
         guard head.path == "/api/v1/register-device" || head.path == "/api/v1/identify-device"
         else { return nil }
+        change = head.path == "/api/v1/register-device" ? .register : .update
+        receivedAt = head.receivedAt
     }
+
+    /// What the attributes have a column for.
+    private static let columns: [StaticString] = [
+        "locale", "country", "app_version", "os_version", "sdk_version", "timezone", "time_zone",
+    ]
 
     func read(_ body: SourceJSON, into lines: inout DialectLines) throws(ServiceRefusal) {
         guard let device = body.object else {
@@ -19,9 +29,28 @@ struct NotiPilotCall: DialectCall {
         guard device["device_uid"]?.text != nil else {
             throw ServiceRefusal(400, "missing_device", "field \"device_uid\" is missing or empty")
         }
+        let attributes = device["attributes"]?.object
+        func attribute(_ name: StaticString) -> SourceJSON? { attributes?[name] ?? device[name] }
+        lines.add(
+            change, of: device["device_uid"], receivedAt: receivedAt,
+            [
+                "platform": attribute("platform"), "app_version": attribute("app_version"),
+                "os_version": attribute("os_version"), "sdk_version": attribute("sdk_version"),
+                "locale": attribute("locale"), "country": attribute("country"),
+                "provider": device["provider"],
+                "person_id": device.first("user_id", "external_id", "person_id"),
+            ],
+            [
+                "time_zone": attribute("timezone") ?? attribute("time_zone"),
+                "token": device["token"],
+            ],
+            rest: attributes?.rest(without: Self.columns))
     }
 
     func answer(_ outcome: DialectOutcome) -> Response {
-        .json(status: 200, "{\"success\":true}")
+        if let message = outcome.message {
+            return ServiceRefusal(400, "bad_device", message).response
+        }
+        return .json(status: 200, "{\"success\":true}")
     }
 }

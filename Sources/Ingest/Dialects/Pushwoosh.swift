@@ -10,7 +10,7 @@ import Platform
 struct PushwooshCall: DialectCall {
     private enum Method: String {
         case pushStat, messageDeliveryEvent, inboxStatus, postEvent, applicationOpen
-        case registerDevice, unregisterDevice
+        case registerDevice, unregisterDevice, setTags, registerUser
     }
     private let method: Method?
     private let path: String
@@ -21,7 +21,8 @@ struct PushwooshCall: DialectCall {
         guard method == nil else { return nil }
         return ServiceRefusal(
             501, "not_served",
-            "\(ServiceRefusal.shown(path.utf8)) is not served: it is no call that reports events")
+            "\(ServiceRefusal.shown(path.utf8)) is not served: it is no call that reports an event or a device"
+        )
     }
 
     init?(_ head: DialectHead) {
@@ -44,7 +45,10 @@ struct PushwooshCall: DialectCall {
         case .inboxStatus: inbox(request, &lines)
         case .postEvent: tracking(request, &lines)
         case .applicationOpen: opening(request, &lines)
-        case .registerDevice, .unregisterDevice, nil: break
+        case .registerDevice: device(.register, request, &lines)
+        case .unregisterDevice: device(.unregister, request, &lines)
+        case .setTags, .registerUser: device(.update, request, &lines)
+        case nil: break
         }
     }
 
@@ -145,6 +149,22 @@ struct PushwooshCall: DialectCall {
         ])
     }
 
+    private func device(
+        _ change: DeviceChange, _ request: SourceObject, _ lines: inout DialectLines
+    ) {
+        lines.add(
+            change, of: request["hwid"], receivedAt: receivedAt,
+            [
+                "platform": Self.platform(request), "app_version": request["app_version"],
+                "os_version": request["os_version"], "sdk_version": request["v"],
+                "locale": request["language"], "country": request["country"],
+                "person_id": request["userId"], "provider": .text("pushwoosh"),
+            ],
+            ["time_zone": request["timezone"].map { .text($0.text ?? "") }],
+            rest: request.rest(
+                without: Self.columns + ["app_version", "os_version", "country", "timezone"]))
+    }
+
     /// What has a column of its own.
     private static let columns: [StaticString] = [
         "application", "hash", "hwid", "action_id", "category_id", "startApplication",
@@ -172,7 +192,8 @@ struct PushwooshCall: DialectCall {
         if let message = outcome.message {
             return .json(status: 200, Self.json(210, message, response: "null"))
         }
-        let response = method == .registerDevice ? "{\"iosCategories\":[]}" : "null"
+        let response =
+            method == .registerDevice ? "{\"iosCategories\":\(outcome.categories)}" : "null"
         return .json(status: 200, Self.json(200, "OK", response: response))
     }
 

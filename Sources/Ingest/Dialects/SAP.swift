@@ -1,7 +1,9 @@
+import Event
 import HTTPServer
 import Platform
 
-/// Notification statuses of SAP Mobile Services, at `http.sap_status_path`.
+/// Notification statuses of SAP Mobile Services, at `http.sap_status_path`, and registrations of its devices,
+/// at `http.sap_registration_path`.
 ///
 /// What its own devices call is not public, so this is the shape that its statuses have:
 /// `{"notificationId","status","deviceId"}`, one or an array of them, from whoever forwards them.
@@ -12,8 +14,16 @@ struct SAPCall: DialectCall {
         "confirmed": "confirmed",
     ]
 
+    private let isRegistration: Bool
+    private let isRemoval: Bool
+    private let receivedAt: Int64
+    var methods: [String] { isRegistration ? ["DELETE", "PATCH", "POST", "PUT"] : ["POST"] }
+
     init?(_ head: DialectHead) {
-        guard head.path == head.settings.sapStatusPath else { return nil }
+        isRegistration = head.path == head.settings.sapRegistrationPath
+        guard isRegistration || head.path == head.settings.sapStatusPath else { return nil }
+        isRemoval = head.method == "DELETE"
+        receivedAt = head.receivedAt
     }
 
     func read(_ body: SourceJSON, into lines: inout DialectLines) throws(ServiceRefusal) {
@@ -24,8 +34,31 @@ struct SAPCall: DialectCall {
                 lines.add(raw: value)
                 continue
             }
-            add(event, &lines)
+            if isRegistration { register(event, &lines) } else { add(event, &lines) }
         }
+    }
+
+    private func register(_ device: SourceObject, _ lines: inout DialectLines) {
+        let provider = device["provider"]
+        let isTest = provider?.text?.lowercased() == "test"
+        lines.add(
+            isRemoval ? .unregister : .register, of: device["deviceId"], receivedAt: receivedAt,
+            [
+                "platform": device["deviceType"], "app_version": device["appVersion"],
+                "os_version": device["osVersion"], "sdk_version": device["sdkVersion"],
+                "locale": device["userLocale"], "country": device["country"],
+                "person_id": device.first("userName", "userId"),
+                "provider": provider ?? (isRemoval ? nil : .text("sap")),
+                "is_test": isTest ? .flag(true) : nil,
+            ],
+            [
+                "time_zone": device["timeZone"], "push_group": device["pushGroup"],
+                "topics": device["topics"],
+            ],
+            rest: device.rest(without: [
+                "provider", "deviceId", "deviceType", "appVersion", "osVersion", "sdkVersion",
+                "userLocale", "country", "userName", "timeZone", "pushGroup", "topics",
+            ]))
     }
 
     private func add(_ event: SourceObject, _ lines: inout DialectLines) {
@@ -60,6 +93,9 @@ struct SAPCall: DialectCall {
     }
 
     func answer(_ outcome: DialectOutcome) -> Response {
+        if isRegistration, let message = outcome.message {
+            return ServiceRefusal(400, "bad_device", message).response
+        }
         let body = outcome.body
         var json = "{\"received\":\(body.received),\"accepted\":\(body.accepted)"
         json += ",\"rejected\":\(body.rejected)"

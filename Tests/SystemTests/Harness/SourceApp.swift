@@ -11,9 +11,10 @@ struct SourceApp {
         alias = "vendor/\(app.name) é"
         try Self.makeAlias(app, alias)
         try until("the alias is known", seconds: 10) {
-            let body = "{\"app_id\":\(quote(alias)),\"device_uid\":\"d\"}"
+            // Of a message that is not named: it is read, and nothing is stored.
+            let body = "{\"request\":{\"application\":\(quote(alias))}}"
             let answer = try daemon.send(
-                Request(target: "/api/v1/register-device", body: Array(body.utf8)))
+                Request(target: "/json/1.3/pushStat", body: Array(body.utf8)))
             return answer.status == 200 ? true : nil
         }
     }
@@ -47,13 +48,15 @@ struct SourceApp {
     }
 
     /// The app's events, each as
-    /// `TYPE MESSAGE DEVICE EVENT CAMPAIGN PLATFORM`, `-` for none, and what else there is.
+    /// `TYPE MESSAGE DEVICE EVENT CAMPAIGN PLATFORM`, `-` for none, and what else there is. The event ids
+    /// of calls about devices are made by the daemon, and left out.
     func stored() throws -> Set<String> {
         try app.daemon.waitUntilLoaded()
         let rows = try app.daemon.sql().rows(
             """
             SELECT concat_ws(' ', CASE WHEN e.type = 0 THEN e.type_raw ELSE t.name END,
-                coalesce(message_uid, '-'), coalesce(device_id, '-'), coalesce(event_uid, '-'),
+                coalesce(message_uid, '-'), coalesce(device_id, '-'),
+                CASE WHEN type_raw ~ '^device_' THEN '-' ELSE coalesce(event_uid, '-') END,
                 coalesce(campaign_id, '-'), coalesce(platform, '-'), 'button=' || action_id,
                 'inbox=' || inbox_message_uid, 'opens=' || opens_app, 'test=' || is_test,
                 'at=' || extract(epoch FROM occurred_at)::bigint)

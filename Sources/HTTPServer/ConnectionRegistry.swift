@@ -239,40 +239,55 @@ final class ConnectionRegistry: Sendable {
     ///
     /// - Parameter answer: The bytes of the answer to a failure.
     func reap(_ answer: (HTTPFailure) -> [UInt8]) {
+        // Sockets that linger are looked at often; all connections, of which there may be thousands, only
+        // at each tick, however many linger.
+        var nextTick = Clock.deadline(inMilliseconds: timeouts.tickMilliseconds)
         while true {
             let hasLingering = monitor.withLock { !$0.lingering.isEmpty }
-            let pause = hasLingering ? 5 : timeouts.tickMilliseconds
-            let isDone = monitor.wait(until: Clock.deadline(inMilliseconds: pause)) { state in
+            let next = hasLingering ? min(nextTick, Clock.deadline(inMilliseconds: 5)) : nextTick
+            let isDone = monitor.wait(until: next) { state in
                 if state.isReaperDone { return true }
                 return !hasLingering && !state.lingering.isEmpty ? false : nil
             }
             drainLingering(all: isDone == true)
             if isDone == true { return }
+            guard Clock.monotonic() >= nextTick else { continue }
+            nextTick = Clock.deadline(inMilliseconds: timeouts.tickMilliseconds)
             for (connection, failure) in slowConnections(now: Clock.monotonic()) {
                 cut(connection, writing: failure.map(answer) ?? [])
             }
         }
     }
 
+    /// The lock is let go after each hundred: to look at ten thousand sockets takes milliseconds, which
+    /// every request would wait for.
     private func slowConnections(now: Microseconds) -> [(Connection, HTTPFailure?)] {
-        monitor.withLock { state in
-            var slow: [(Connection, HTTPFailure?)] = []
-            for connection in state.connections.values where !connection.isCut {
-                let verdict = timeouts.verdict(
-                    connection.phase, elapsed: now - connection.since,
-                    bodyCount: connection.bodyCount)
-                switch verdict {
-                case .keep:
-                    guard Self.hasLeft(connection) else { continue }
-                    slow.append((connection, nil))
-                case .close: slow.append((connection, nil))
-                case .refuse(let failure): slow.append((connection, failure))
+        var slow: [(Connection, HTTPFailure?)] = []
+        let all = monitor.withLock { Array($0.connections.values) }
+        var start = 0
+        while start < all.count {
+            let end = min(start + 100, all.count)
+            monitor.withLock { state in
+                state.statistics.looks += end - start
+                for connection in all[start..<end] where !connection.isCut {
+                    guard state.connections[ObjectIdentifier(connection)] != nil else { continue }
+                    let verdict = timeouts.verdict(
+                        connection.phase, elapsed: now - connection.since,
+                        bodyCount: connection.bodyCount)
+                    switch verdict {
+                    case .keep:
+                        guard Self.hasLeft(connection) else { continue }
+                        slow.append((connection, nil))
+                    case .close: slow.append((connection, nil))
+                    case .refuse(let failure): slow.append((connection, failure))
+                    }
+                    // From here on the server's thread writes nothing to it.
+                    connection.isCut = true
                 }
-                // From here on the server's thread writes nothing to it.
-                connection.isCut = true
             }
-            return slow
+            start = end
         }
+        return slow
     }
 
     /// Whether a client that should send can send no more.
@@ -331,6 +346,8 @@ package struct HTTPStatistics: Equatable, Sendable {
     package var connectionsRefused = 0
     /// Connections cut off because the client was too slow or sent too much.
     package var connectionsCut = 0
+    /// Looks of the thread that cuts off slow ones, each at one connection.
+    package var looks = 0
     /// Requests whose head was read.
     package var requests = 0
     /// Bytes of bodies, as sent.

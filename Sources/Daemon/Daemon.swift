@@ -107,8 +107,10 @@ package final class Daemon: Sendable {
                     spoolBytesMax: settings.spool.bytesMax)
             })
         self.web = web
+        var serviceSettings = settings.service
+        serviceSettings.largeBodyThreads = settings.http.threads
         service = IngestService(
-            settings: settings.service, spool: spool, keys: keys, registry: registry,
+            settings: serviceSettings, spool: spool, keys: keys, registry: registry,
             storedWaiter: results,
             onDurable: { received, rejected in
                 ledger.noteDurable(received: received, rejected: rejected)

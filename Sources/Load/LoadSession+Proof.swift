@@ -1,3 +1,4 @@
+import Event
 import Postgres
 
 /// Telling a table that refuses everything from a row that is refused.
@@ -26,10 +27,14 @@ extension LoadSession {
         return isTaken
     }
 
-    /// The COPY of the rows of a turn.
+    /// The COPY of the rows of a turn. It names the columns: by their places alone, the values of a row
+    /// would go to other columns of a table in which one was dropped and added again.
     static func copyStatement(_ turn: Turn) -> String {
-        "COPY tapline.event_\(turn.segment) FROM STDIN (FORMAT binary)"
+        "COPY tapline.event_\(turn.segment) (\(columns)) FROM STDIN (FORMAT binary)"
     }
+
+    private static let columns =
+        (EventColumn.allCases.map(\.name) + ["batch", "segment"]).joined(separator: ", ")
 
     /// The two columns that the spooled rows lack, batch and segment, each with its length.
     static func rowTail(_ turn: Turn) -> [UInt8] {

@@ -46,13 +46,13 @@ final class Daemon {
     let spool: Spool
     let loader: Loader
     let ledger: Ledger
+    let registry = Registry()
     private let commits = Sync.Monitor(0)
 
     init(_ fixture: Fixture, _ spool: Spool, _ change: (inout LoadSettings) -> Void = { _ in }) {
         var settings = LoadSettings()
         settings.batchAgeMilliseconds = 1
         change(&settings)
-        let registry = Registry()
         self.spool = spool
         ledger = Ledger(registry: registry)
         let commits = self.commits
@@ -82,7 +82,8 @@ final class Daemon {
             done.withLock { $0 = true }
             done.broadcast()
         }
-        _ = done.wait { $0 ? true : nil }
+        let isDone = done.wait(until: Clock.deadline(inMilliseconds: 60_000)) { $0 ? true : nil }
+        try #require(isDone == true)
         ledger.noteDurable(received: rows + rejected, rejected: rejected)
     }
 
@@ -108,6 +109,49 @@ private func click(_ number: Int, campaign: String = "c1", eventUID: Bool = true
 }
 
 @Suite(.serialized) struct LoaderTests {
+    /// The series of a metric: labels and value.
+    static func series(_ name: String, _ registry: Registry) -> [String: Int] {
+        var series: [String: Int] = [:]
+        let text = String(decoding: registry.render(), as: UTF8.self)
+        for line in text.split(separator: "\n") where line.hasPrefix(name + "{") {
+            let parts = line.split(separator: " ")
+            series[String(parts[0].dropFirst(name.count))] = Int(parts[1])
+        }
+        return series
+    }
+
+    // S24
+    @Test func conflictsAreCountedBySenderAndTheSendersAreBounded() throws {
+        let fixture = try Fixture()
+        let daemon = Daemon(fixture, try fixture.makeSpool())
+        daemon.loader.start()
+        defer { daemon.stop() }
+        func send(_ numbers: Range<Int>, campaign: String, version: (Int) -> String) throws {
+            try daemon.spool(
+                numbers.map {
+                    click($0, campaign: campaign).dropLast()
+                        + ",\"sdk_version\":\"\(version($0))\"}"
+                })
+            #expect(daemon.waitUntilLoaded())
+        }
+        func conflicts() -> [String: Int] {
+            Self.series("tapline_conflicts_total", daemon.registry)
+        }
+        try send(0..<300, campaign: "c1") { _ in "9" }
+        #expect(conflicts() == [:])
+        try send(0..<10, campaign: "c2") { $0 < 3 ? "1" : "2" }
+        let few = [#"{app="shop",sdk_version="1"}"#: 3, #"{app="shop",sdk_version="2"}"#: 7]
+        #expect(conflicts() == few)
+        // The same events again are neither fresh nor fewer.
+        try send(0..<3, campaign: "c1") { _ in "1" }
+        #expect(conflicts() == few)
+        try send(10..<300, campaign: "c2") { "\($0)" }
+        #expect(conflicts().count == 101)
+        #expect(conflicts()[#"{app="other",sdk_version="other"}"#] == 290 - 98)
+        #expect(conflicts().values.reduce(0, +) == 300)
+        #expect(daemon.ledger.books.conflict == 300)
+    }
+
     @Test func countsEachVerdictOnceAndKeepsTheBooks() throws {
         let fixture = try Fixture()
         let daemon = Daemon(fixture, try fixture.makeSpool())

@@ -25,7 +25,7 @@ SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
 .PHONY: build demo test test-oracle test-sanitize soak fuzz lint unit install clean packages test-packages
-.PHONY: bench bench-scale bench-report bench-compare bench-profile bench-packages
+.PHONY: bench bench-scale bench-report bench-compare bench-abuse bench-profile bench-packages
 
 build: packages
 	$(SWIFT_BUILD)
@@ -67,6 +67,10 @@ bench-report: build bench-packages
 
 bench-compare: build bench-packages $(PEER_PYTHON)
 	python3 Benchmarks/compare.py --binary $(BINARY) --write docs/benchmarks.md
+
+# A polite client beside slow, large, broken and hostile ones.
+bench-abuse: build bench-packages
+	python3 Benchmarks/abuse.py --binary $(BINARY) --write docs/benchmarks.md
 
 bench-profile: build bench-packages
 	python3 Benchmarks/profile.py --binary $(BINARY) --write docs/performance.md

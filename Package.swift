@@ -100,6 +100,8 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl"),
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
 
+        .target(
+            name: "ProcessTesting", path: "Tests/ProcessTesting", swiftSettings: strict),
         tests("PlatformTests", ["Platform"]),
         tests("EventTests", ["Event", "JSONLines"]),
         tests("JSONLinesTests", ["JSONLines", "CSimdjson"]),
@@ -137,9 +139,9 @@ let package = Package(
         tests(
             "LoadTests",
             [
-                "Load", "Ingest", "Report", "Postgres", "PostgresTesting", "Spool", "Event",
-                "Metrics",
-                "Platform", "Schema",
+                "Load", "Ingest", "Report", "Postgres", "PostgresTesting", "ProcessTesting",
+                "Spool",
+                "Event", "Metrics", "Platform", "Schema",
             ]),
         // Not part of `tapline`: `swift run -c release ingest-bench`.
         .executableTarget(
@@ -150,14 +152,18 @@ let package = Package(
             ],
             path: "Benchmarks/Ingest", swiftSettings: strict),
         .testTarget(
-            name: "DashboardTests",
+            name: "DashboardTests", dependencies: ["ProcessTesting"],
             exclude: [
                 "browser.py", "harness.py", "test_benchmarks.py", "test_dashboards.py",
                 "test_deploy.py", "test_documents.py", "test_live.py", "test_openapi.py",
                 "test_rules.py",
             ], swiftSettings: strict),
         tests(
-            "ReportTests", ["Report", "Postgres", "PostgresTesting", "Event", "Platform", "Schema"]),
+            "ReportTests",
+            [
+                "Report", "Postgres", "PostgresTesting", "ProcessTesting", "Event", "Platform",
+                "Schema",
+            ]),
         .target(
             name: "FuzzProperties",
             dependencies: [

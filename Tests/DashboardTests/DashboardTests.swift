@@ -1,4 +1,5 @@
 import Foundation
+import ProcessTesting
 import Testing
 
 /// What `dashboards/`, `deploy/` and `docs/` claim and what `Benchmarks/` rests on, checked on a real
@@ -9,17 +10,9 @@ import Testing
         "test_benchmarks", "test_live",
     ])
     func scriptPasses(script: String) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", "-B", "-m", "unittest", script]
-        process.currentDirectoryURL = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        let failure = "\(script) failed:\n\(String(decoding: text, as: UTF8.self))"
-        #expect(process.terminationStatus == 0, Comment(rawValue: failure))
+        let (status, text) = try ProcessTesting.run(
+            ["python3", "-B", "-m", "unittest", script],
+            in: URL(fileURLWithPath: #filePath).deletingLastPathComponent())
+        #expect(status == 0, Comment(rawValue: "\(script) failed:\n\(text)"))
     }
 }

@@ -5,6 +5,7 @@ import Metrics
 import Platform
 import Postgres
 import PostgresTesting
+import ProcessTesting
 import Report
 import Spool
 import Testing
@@ -157,16 +158,9 @@ import Testing
     static func python(_ script: String, _ arguments: [String]) throws -> (Int32, String) {
         let oracle = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../Oracle").standardized
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-B", oracle.appending(path: script).path] + arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let said = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+        let (status, said) = try ProcessTesting.run(
+            ["python3", "-B", oracle.appending(path: script).path] + arguments)
+        return (status, said)
     }
 
     static func settings(_ segmentRowsMax: Int) -> LoadSettings {

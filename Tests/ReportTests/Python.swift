@@ -1,4 +1,5 @@
 import Foundation
+import ProcessTesting
 import Testing
 
 /// Scripts of `Tests/Python` and `Tests/Oracle`, which need Python 3 and its standard library alone.
@@ -11,16 +12,8 @@ enum Python {
     {
         let directory = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../\(place)").standardized
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-B", directory.appending(path: script).path] + arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let said = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+        return try ProcessTesting.run(
+            ["python3", "-B", directory.appending(path: script).path] + arguments)
     }
 }
 

@@ -41,9 +41,11 @@ extension SystemTests {
 
             var count: Int { lock.withLock { rounds } }
 
-            func end() {
+            func end() throws {
                 lock.withLock { isEnding = true }
-                done.wait()
+                guard done.wait(timeout: .now() + 60) == .success else {
+                    throw Failure("a nuisance has not ended in 60 s")
+                }
             }
         }
 
@@ -156,7 +158,7 @@ extension SystemTests {
             }
             let busy = try Self.politeTimes(app, "busy", count: 300)
             let during = Usage(process)
-            for nuisance in nuisances { nuisance.end() }
+            for nuisance in nuisances { try nuisance.end() }
             #expect(try daemon.metric("tapline_http_connections") >= Double(Self.idleCount))
             #expect(during.threads <= before.threads)
             // Those that have gone are closed after what came before them: a limit bounds them too.

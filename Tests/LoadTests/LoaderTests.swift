@@ -173,6 +173,41 @@ private func click(_ number: Int, campaign: String = "c1", eventUID: Bool = true
         #expect(recount.books == books)
     }
 
+    /// Rows go to the end of the open segment as a rule, and another daemon looks for them there. Where
+    /// somebody has vacuumed it, they fill holes before that.
+    @Test func rowsInHolesOfAVacuumedOpenSegmentAreFoundByOtherDaemons() throws {
+        let fixture = try Fixture()
+        let first = Daemon(fixture, try fixture.makeSpool())
+        let second = Daemon(fixture, try fixture.makeSpool())
+        for daemon in [first, second] { daemon.loader.start() }
+        defer { for daemon in [first, second] { daemon.stop() } }
+        try first.spool((0..<10_000).map { click($0) })
+        #expect(first.waitUntilLoaded())
+        // Now the second knows all of it.
+        try second.spool([click(10_000)])
+        #expect(second.waitUntilLoaded())
+        try fixture.run(
+            "UPDATE tapline.event_1 SET properties = NULL WHERE ctid < '(100,0)'")
+        try fixture.run("VACUUM tapline.event_1")
+        let more = (20_000..<20_500).map { click($0) }
+        try first.spool(more)
+        #expect(first.waitUntilLoaded())
+        let hidden = try fixture.int(
+            """
+            SELECT count(*) FROM tapline.event_1 e JOIN tapline.batch b USING (batch)
+            WHERE e.ctid < format('(%s,0)', b.first_block)::tid
+                AND batch = (SELECT max(batch) FROM tapline.batch WHERE rows > 0)
+            """)
+        try #require(hidden > 0)
+        // As if the first had not known of the second, which else it writes down its batches for.
+        try fixture.run("DELETE FROM tapline.batch_news")
+        try second.spool(more)
+        #expect(second.waitUntilLoaded())
+        #expect(second.ledger.books.duplicate == 500)
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 10_501)
+        #expect(try fixture.int("SELECT count(DISTINCT key) FROM tapline.event") == 10_501)
+    }
+
     @Test func findsDuplicatesInSealedSegmentsAndAfterARestart() throws {
         let fixture = try Fixture()
         let spool = try fixture.makeSpool()

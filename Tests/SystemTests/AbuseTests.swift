@@ -161,6 +161,8 @@ extension SystemTests {
             for nuisance in nuisances { try nuisance.end() }
             #expect(try daemon.metric("tapline_http_connections") >= Double(Self.idleCount))
             #expect(during.threads <= before.threads)
+            // Bombs and what is nested too deep are read by threads that hold up nobody.
+            #expect(try daemon.metric("tapline_bodies_large_total") >= 6)
             // Those that have gone are closed after what came before them: a limit bounds them too.
             #expect(during.files <= before.files + Self.connectionsMax + 300)
             // 20 KiB a connection, and the inflated bytes in flight.

@@ -26,8 +26,8 @@ SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 SWIFT_TEST = timeout --kill-after=30 2400 swift test
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test test-oracle test-sanitize soak fuzz lint unit install clean packages test-packages
-.PHONY: bench bench-scale bench-report bench-compare bench-profile bench-packages
+.PHONY: build demo test test-oracle test-sanitize soak soak-outage fuzz lint unit install clean packages test-packages
+.PHONY: bench bench-scale bench-report bench-compare bench-abuse bench-profile bench-packages
 
 build: packages
 	$(SWIFT_BUILD)
@@ -70,6 +70,10 @@ bench-report: build bench-packages
 bench-compare: build bench-packages $(PEER_PYTHON)
 	python3 Benchmarks/compare.py --binary $(BINARY) --write docs/benchmarks.md
 
+# A polite client beside slow, large, broken and hostile ones.
+bench-abuse: build bench-packages
+	python3 Benchmarks/abuse.py --binary $(BINARY) --write docs/benchmarks.md
+
 bench-profile: build bench-packages
 	python3 Benchmarks/profile.py --binary $(BINARY) --write docs/performance.md
 
@@ -93,6 +97,11 @@ soak: build test-packages
 	TAPLINE_BINARY=$(CURDIR)/$(BINARY) SOAK_KILLS=$(SOAK_KILLS) \
 		SOAK_POSTGRES_KILLS=$(SOAK_POSTGRES_KILLS) SOAK_EVENTS=$(SOAK_EVENTS) SOAK_SEED=$(SOAK_SEED) \
 		swift test --filter killedAtRandomMomentsTheDaemonLosesAndDoublesNothing
+
+# As many events as an hour has (HOUR_OPTIONS: --ordinary 1000 a second) while the database is away, ten
+# times as fast; then all is loaded and verified.
+soak-outage: build bench-packages
+	python3 Benchmarks/hour.py --binary $(BINARY) --write docs/benchmarks.md $(HOUR_OPTIONS)
 
 # Each property of Tests/Fuzz for FUZZ_SECONDS with libFuzzer and the address sanitizer. What it finds of
 # interest goes to .build/fuzz/corpus; what breaks a property goes to Tests/Fuzz/corpus and is to be kept,

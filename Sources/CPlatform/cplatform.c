@@ -92,6 +92,24 @@ void tapline_set_thread_niceness(int niceness) {
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), niceness);
 }
 
+// struct sched_attr of sched_setattr(2), which the C library does not declare.
+struct attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+void tapline_set_thread_slice(uint64_t nanoseconds) {
+    struct attributes attributes = {0};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+    if (attributes.policy != 0) return;  // Somebody has chosen another way to share the processors.
+    attributes.size = sizeof attributes;
+    attributes.runtime = nanoseconds;
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 void tapline_limit_malloc_arenas(int count) {
     mallopt(M_ARENA_MAX, count);
     // Bodies of a few hundred KB come and go, and batches of fifty of them: their pages are kept, or each

@@ -107,8 +107,10 @@ package final class Daemon: Sendable {
                     spoolBytesMax: settings.spool.bytesMax)
             })
         self.web = web
+        var serviceSettings = settings.service
+        serviceSettings.largeBodyThreads = settings.http.threads
         service = IngestService(
-            settings: settings.service, spool: spool, keys: keys, registry: registry,
+            settings: serviceSettings, spool: spool, keys: keys, registry: registry,
             storedWaiter: results,
             onDurable: { received, rejected in
                 ledger.noteDurable(received: received, rejected: rejected)
@@ -131,6 +133,9 @@ package final class Daemon: Sendable {
         case .locked: "Stop the other daemon, or give this one another --data-dir."
         case .failed: "Check the owner and the permissions of the data directory."
         case .noSpace: "Free space on the disk of the data directory."
+        case .unsupportedVersion:
+            "Start the version of Tapline that wrote it; nothing was changed. Let it load the spool "
+                + "before another version takes over."
         default: nil
         }
     }

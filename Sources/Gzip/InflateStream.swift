@@ -24,6 +24,8 @@ package struct InflateStream: ~Copyable {
     package private(set) var inflatedCount = 0
     /// The members that were read whole, with a good checksum.
     package private(set) var memberCount = 0
+    /// Whether the last piece had more in it than was asked for.
+    package private(set) var isPaused = false
 
     // The least room for one call. ISA-L copies 32 KiB at the end of each, so it is given all there is.
     private static let spaceBytesMin = 64 * 1024
@@ -55,12 +57,17 @@ package struct InflateStream: ~Copyable {
     /// - Parameters:
     ///   - piece: Bytes as they were received; a piece may end anywhere.
     ///   - output: Receives the inflated bytes, never more than ``limit`` in all.
+    ///   - countMax: Inflating pauses when `output` holds so many bytes; a few bytes of a body can
+    ///     be a thousand times as many.
+    /// - Returns: The bytes of `piece` that were used: all of them, or it paused. The next call goes on
+    ///   with the rest, which may be empty.
     /// - Throws: ``GzipError``; `output` then holds an unchecked prefix of the body.
+    @discardableResult
     package mutating func push(
-        _ piece: Span<UInt8>, into output: inout [UInt8]
-    ) throws(GzipError) {
+        _ piece: Span<UInt8>, into output: inout [UInt8], upTo countMax: Int = .max
+    ) throws(GzipError) -> Int {
         var offset = 0
-        while offset < piece.count {
+        while offset < piece.count || isPaused {
             switch state {
             case .padding:
                 guard piece[offset] == 0 else { throw .trailingGarbage }
@@ -78,22 +85,24 @@ package struct InflateStream: ~Copyable {
                     throw .trailingGarbage
                 }
             case .header:
-                guard try header.read(piece, at: &offset) else { return }
+                guard try header.read(piece, at: &offset) else { return offset }
                 unsafe isal_inflate_init(isal)
                 // No header; the trailer is read and verified.
                 unsafe isal.pointee.crc_flag = UInt32(ISAL_GZIP_NO_HDR_VER)
                 state = .data
             case .data:
-                offset += try inflateData(piece.extracting(offset...), into: &output)
+                offset += try inflateData(piece.extracting(offset...), into: &output, countMax)
+                if isPaused { return offset }
             }
         }
+        return offset
     }
 
     /// Checks that the body ended where a body may end.
     ///
     /// - Throws: ``GzipError/truncated``, or ``GzipError/notGzip`` for an empty body.
     package func finish() throws(GzipError) {
-        if state == .header || state == .data { throw .truncated }
+        if isPaused || state == .header || state == .data { throw .truncated }
         if memberCount == 0 { throw .notGzip }
     }
 
@@ -101,7 +110,7 @@ package struct InflateStream: ~Copyable {
     ///
     /// - Returns: The bytes used, all of `input` unless the member ended before.
     private mutating func inflateData(
-        _ input: Span<UInt8>, into output: inout [UInt8]
+        _ input: Span<UInt8>, into output: inout [UInt8], _ countMax: Int
     ) throws(GzipError) -> Int {
         try unsafe input.withUnsafeBufferPointer { bytes throws(GzipError) in
             // avail_in is 32 bits, read as signed in places; the caller comes again for the rest.
@@ -109,19 +118,26 @@ package struct InflateStream: ~Copyable {
             // SAFETY: ISA-L only reads through next_in, and only inside this closure.
             unsafe isal.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
             unsafe isal.pointee.avail_in = UInt32(offered)
-            return offered - (try inflateOffered(into: &output))
+            return offered - (try inflateOffered(into: &output, countMax))
         }
     }
 
     /// Runs ISA-L over what `next_in` offers.
     ///
-    /// - Returns: The bytes left over, more than 0 only when the member ended before them.
-    private mutating func inflateOffered(into output: inout [UInt8]) throws(GzipError) -> Int {
+    /// - Returns: The bytes left over, more than 0 only when the member ended before them or it paused.
+    private mutating func inflateOffered(
+        into output: inout [UInt8], _ countMax: Int
+    ) throws(GzipError) -> Int {
+        isPaused = false
         while true {
+            if output.count >= countMax {
+                isPaused = true
+                return unsafe Int(isal.pointee.avail_in)
+            }
             // One byte over the limit is asked for, so that a body of exactly the limit can still
             // reach its trailer and a longer one shows itself.
             let room = max(Self.spaceBytesMin, output.capacity - output.count)
-            let space = min(room, limit - inflatedCount + 1, 1 << 30)
+            let space = min(room, limit - inflatedCount + 1, countMax - output.count, 1 << 30)
             let offered = unsafe isal.pointee.avail_in
             let (status, produced) = inflateOnce(space: space, into: &output)
             guard inflatedCount + produced <= limit else { throw .tooLarge(limit: limit) }

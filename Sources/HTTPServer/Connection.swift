@@ -36,7 +36,8 @@ final class Connection: @unchecked Sendable {
     var since: Microseconds
     var bodyCount = 0
     var isCut = false
-    var isGone = false
+    /// When its client was seen to have gone.
+    var goneSince: Microseconds?
     var exchange: Exchange?
     var stream: ResponseStream?
 

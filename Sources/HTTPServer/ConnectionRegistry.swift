@@ -13,6 +13,7 @@ final class ConnectionRegistry: Sendable {
         var connections: [ObjectIdentifier: Connection] = [:]
         var countsByAddress: [ClientAddress: Int] = [:]
         var lingering: [Lingering] = []
+        var recent: [Recent] = []
         var busyCount = 0
         var isDraining = false
         var isStopping = false
@@ -26,6 +27,15 @@ final class ConnectionRegistry: Sendable {
         var socket: Int32
         var deadline: Microseconds
     }
+    /// A connection of the last second. Those that come in storms and go at once are found soon, or they
+    /// would use up the limits of connections; to look at all as often would cost more than the storm.
+    private struct Recent {
+        let connection: Connection
+        var pause: Microseconds = 10_000
+        var nextLook: Microseconds
+    }
+    /// How many sockets are looked at with the lock held.
+    private static let looksMax = 100
     private static let lingeringMax = 256
     private static let lingeringTime: Microseconds = 2_000_000
 
@@ -59,7 +69,7 @@ final class ConnectionRegistry: Sendable {
 
     func add(socket: Int32, address: ClientAddress) -> Connection {
         let now = Clock.monotonic()
-        return monitor.withLock { state in
+        let (connection, isFirst) = monitor.withLock { state in
             let countOfAddress = state.countsByAddress[address, default: 0]
             var limitExceeded: Int?
             if state.connections.count >= connectionsMax {
@@ -74,8 +84,11 @@ final class ConnectionRegistry: Sendable {
             state.statistics.connectionsAccepted += 1
             if limitExceeded != nil { state.statistics.connectionsRefused += 1 }
             if state.isDraining { Self.cut(connection) }
-            return connection
+            state.recent.append(Recent(connection: connection, nextLook: now + 10_000))
+            return (connection, state.recent.count == 1)
         }
+        if isFirst { monitor.broadcast() }
+        return connection
     }
 
     /// Forgets a connection whose socket is about to be closed.
@@ -114,7 +127,7 @@ final class ConnectionRegistry: Sendable {
             }
             connection.phase = phase
             connection.since = now
-            connection.isGone = false
+            connection.goneSince = nil
             if phase == .body { connection.bodyCount = 0 }
             if phase == .idle {
                 connection.exchange = nil
@@ -239,40 +252,97 @@ final class ConnectionRegistry: Sendable {
     ///
     /// - Parameter answer: The bytes of the answer to a failure.
     func reap(_ answer: (HTTPFailure) -> [UInt8]) {
+        // Sockets that linger and new connections are looked at often; all connections, of which there may
+        // be thousands, only at each tick, however many linger.
+        var nextTick = Clock.deadline(inMilliseconds: timeouts.tickMilliseconds)
         while true {
-            let hasLingering = monitor.withLock { !$0.lingering.isEmpty }
-            let pause = hasLingering ? 5 : timeouts.tickMilliseconds
-            let isDone = monitor.wait(until: Clock.deadline(inMilliseconds: pause)) { state in
+            let (hasLingering, hasRecent) = monitor.withLock {
+                (!$0.lingering.isEmpty, !$0.recent.isEmpty)
+            }
+            let pause = hasLingering ? 5 : hasRecent ? 10 : timeouts.tickMilliseconds
+            let next = min(nextTick, Clock.deadline(inMilliseconds: pause))
+            let isDone = monitor.wait(until: next) { state in
                 if state.isReaperDone { return true }
-                return !hasLingering && !state.lingering.isEmpty ? false : nil
+                if hasLingering || hasRecent { return nil }
+                return state.lingering.isEmpty && state.recent.isEmpty ? nil : false
             }
             drainLingering(all: isDone == true)
             if isDone == true { return }
+            for connection in recentThatHaveLeft(now: Clock.monotonic()) {
+                cut(connection, writing: [])
+            }
+            guard Clock.monotonic() >= nextTick else { continue }
+            nextTick = Clock.deadline(inMilliseconds: timeouts.tickMilliseconds)
             for (connection, failure) in slowConnections(now: Clock.monotonic()) {
                 cut(connection, writing: failure.map(answer) ?? [])
             }
         }
     }
 
-    private func slowConnections(now: Microseconds) -> [(Connection, HTTPFailure?)] {
-        monitor.withLock { state in
-            var slow: [(Connection, HTTPFailure?)] = []
-            for connection in state.connections.values where !connection.isCut {
-                let verdict = timeouts.verdict(
-                    connection.phase, elapsed: now - connection.since,
-                    bodyCount: connection.bodyCount)
-                switch verdict {
-                case .keep:
-                    guard Self.hasLeft(connection) else { continue }
-                    slow.append((connection, nil))
-                case .close: slow.append((connection, nil))
-                case .refuse(let failure): slow.append((connection, failure))
-                }
-                // From here on the server's thread writes nothing to it.
-                connection.isCut = true
-            }
-            return slow
+    private func recentThatHaveLeft(now: Microseconds) -> [Connection] {
+        let all = monitor.withLock { state in
+            defer { state.recent = [] }
+            return state.recent
         }
+        var (left, kept): ([Connection], [Recent]) = ([], [])
+        var start = 0
+        while start < all.count {
+            let end = min(start + Self.looksMax, all.count)
+            monitor.withLock { state in
+                for var recent in all[start..<end] {
+                    let connection = recent.connection
+                    guard !connection.isCut,
+                        state.connections[ObjectIdentifier(connection)] != nil
+                    else { continue }
+                    if now >= recent.nextLook {
+                        state.statistics.looks += 1
+                        if Self.hasLeft(connection, now) {
+                            connection.isCut = true
+                            left.append(connection)
+                            continue
+                        }
+                        recent.pause *= 2
+                        if recent.pause > 1_000_000 { continue }
+                        recent.nextLook = now + recent.pause
+                    }
+                    kept.append(recent)
+                }
+            }
+            start = end
+        }
+        monitor.withLock { $0.recent += kept }
+        return left
+    }
+
+    /// The lock is let go after each hundred: to look at ten thousand sockets takes milliseconds, which
+    /// every request would wait for.
+    private func slowConnections(now: Microseconds) -> [(Connection, HTTPFailure?)] {
+        var slow: [(Connection, HTTPFailure?)] = []
+        let all = monitor.withLock { Array($0.connections.values) }
+        var start = 0
+        while start < all.count {
+            let end = min(start + Self.looksMax, all.count)
+            monitor.withLock { state in
+                state.statistics.looks += end - start
+                for connection in all[start..<end] where !connection.isCut {
+                    guard state.connections[ObjectIdentifier(connection)] != nil else { continue }
+                    let verdict = timeouts.verdict(
+                        connection.phase, elapsed: now - connection.since,
+                        bodyCount: connection.bodyCount)
+                    switch verdict {
+                    case .keep:
+                        guard Self.hasLeft(connection, now) else { continue }
+                        slow.append((connection, nil))
+                    case .close: slow.append((connection, nil))
+                    case .refuse(let failure): slow.append((connection, failure))
+                    }
+                    // From here on the server's thread writes nothing to it.
+                    connection.isCut = true
+                }
+            }
+            start = end
+        }
+        return slow
     }
 
     /// Whether a client that should send can send no more.
@@ -280,7 +350,7 @@ final class ConnectionRegistry: Sendable {
     /// libmicrohttpd waits for edges: when the end of the stream comes together with the last bytes
     /// there is no second edge, and it would wait for ever. The end has to be seen twice, so that a
     /// thread that has just read the last bytes can move on.
-    private static func hasLeft(_ connection: Connection) -> Bool {
+    private static func hasLeft(_ connection: Connection, _ now: Microseconds) -> Bool {
         switch connection.phase {
         case .waiting, .writing: return false
         case .fresh, .idle, .head, .body: break
@@ -288,8 +358,11 @@ final class ConnectionRegistry: Sendable {
         var byte: UInt8 = 0
         let count = unsafe recv(connection.socket, &byte, 1, Int32(MSG_DONTWAIT | MSG_PEEK))
         guard count == 0 || count < 0 && errno != EAGAIN && errno != EINTR else { return false }
-        defer { connection.isGone = true }
-        return connection.isGone
+        guard let since = connection.goneSince else {
+            connection.goneSince = now
+            return false
+        }
+        return now - since >= 5_000
     }
 
     private func drainLingering(all: Bool) {
@@ -331,6 +404,8 @@ package struct HTTPStatistics: Equatable, Sendable {
     package var connectionsRefused = 0
     /// Connections cut off because the client was too slow or sent too much.
     package var connectionsCut = 0
+    /// Looks of the thread that cuts off slow ones, each at one connection.
+    package var looks = 0
     /// Requests whose head was read.
     package var requests = 0
     /// Bytes of bodies, as sent.

@@ -32,7 +32,7 @@ final class Engine: Sendable {
         unsafe options.request_line_read = requestLineRead
         unsafe options.request_proceeds = requestProceeds
         unsafe options.request_completed = requestCompleted
-        return unsafe tapline_http_start(&options)
+        return unsafe Thread.promptly { unsafe tapline_http_start(&options) }
     }
 
     static func reason(_ status: Int) -> String {

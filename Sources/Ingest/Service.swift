@@ -40,6 +40,8 @@ package final class IngestService: HTTPHandler {
     let storedWaiter: (any StoredWaiter)?
     let parser: BodyParser
     let buffers = BodyBuffers()
+    /// Read large bodies, in turn by key, and stand back behind the HTTP threads.
+    package let largeBodies: FairWorkers
     let rates: ServiceRates
     /// Of requests without a key, by the alias that lets them in.
     let aliasRates: ServiceRates
@@ -85,6 +87,8 @@ package final class IngestService: HTTPHandler {
         self.readiness = readiness
         self.routes = routes
         parser = BodyParser(settings)
+        largeBodies = FairWorkers(
+            name: "large-bodies", threads: settings.largeBodyThreads, niceness: 10)
         rates = ServiceRates(
             requestsPerSecondMax: settings.keyRequestsPerSecondMax,
             eventsPerSecondMax: settings.keyEventsPerSecondMax,

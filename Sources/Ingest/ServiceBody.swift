@@ -10,6 +10,10 @@ import Spool
 /// Decoding runs on the HTTP thread: it costs about as much as receiving the same bytes, and handing
 /// each body to another thread and back would cost small ones more than it saves large ones. Where
 /// one thread is not enough, the server is given more, and each decodes what it receives.
+///
+/// But all connections of an HTTP thread wait while it is at one body. So a large one, or what claims
+/// to be one, is only inflated there up to ``largeBytes``: what comes then is kept as it came, and
+/// threads for large bodies (``IngestService/largeBodies``) do the rest once all of it is here.
 final class ServiceBody: BodySink, @unchecked Sendable {
     private let service: IngestService
     private let exchange: Exchange
@@ -22,10 +26,21 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     /// What all bodies of this kind hold, and may hold.
     private let inFlight: ByteBudget
     private let inFlightBytesMax: Int
-    // Used by one server thread only.
+    /// Inflated bytes of a body up to which the HTTP thread does all of it: two milliseconds' work.
+    static let largeBytes = 512 << 10
+    /// How much of a large body is inflated before it is counted.
+    private static let stepBytes = 1 << 20
+
+    // Used by one server thread only; after the end of a large body, by the thread that reads it.
     private var inflater: InflateStream?
     private var bytes: [UInt8] = []
+    /// What has come of a large body and is not inflated yet.
+    private var unread: [UInt8] = []
+    private var isLarge = false
+    /// Bytes that are counted: in all that is in flight, in what large bodies hold, and as inflated.
     private var held = 0
+    private var heldLarge = 0
+    private var counted = 0
     private var isRefused = false
     private var complaint: String?
     private var token: String?
@@ -75,13 +90,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     private func take(_ piece: Span<UInt8>) throws(ServiceRefusal) {
         if bytes.capacity == 0 { bytes = service.buffers.take() }
-        if head.isGzip {
-            do throws(GzipError) {
-                try inflater?.push(piece, into: &bytes)
-            } catch {
-                throw refusal(error)
-            }
-        } else {
+        if !head.isGzip {
             unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
             guard bytes.count <= bytesMax else {
                 throw app == nil
@@ -90,18 +99,86 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             }
             // Text never begins with these, so the first look at them is enough.
             if held < 2, Gzip.isGzip(bytes.span) { throw .gzipWithoutHeader }
+            isLarge = bytes.count > Self.largeBytes
+        } else {
+            var used = 0
+            if !isLarge {
+                used = try inflate(piece, upTo: Self.largeBytes)
+                isLarge = bytes.count >= Self.largeBytes
+            }
+            if used < piece.count {
+                let rest = piece.extracting(used...)
+                unsafe rest.withUnsafeBufferPointer { unsafe unread.append(contentsOf: $0) }
+            }
         }
-        let new = bytes.count - held
-        held = bytes.count
+        try count()
+    }
+
+    private func inflate(
+        _ piece: Span<UInt8>, upTo countMax: Int
+    ) throws(ServiceRefusal) -> Int {
+        do throws(GzipError) {
+            return try inflater?.push(piece, into: &bytes, upTo: countMax) ?? piece.count
+        } catch {
+            throw refusal(error)
+        }
+    }
+
+    /// Counts what the body holds now.
+    private func count() throws(ServiceRefusal) {
+        let new = bytes.count + unread.count - held
+        held += new
         let total = inFlight.add(new)
-        service.metrics.inflatedBytes.add(new)
+        service.metrics.inflatedBytes.add(bytes.count - counted)
+        counted = bytes.count
         guard total <= inFlightBytesMax else {
             throw .tooMuchInFlight(bytes: total, limit: inFlightBytesMax)
         }
+        if isLarge { try countLarge() }
+    }
+
+    /// Large bodies wait for their threads, so they may not have what others need meanwhile.
+    private func countLarge() throws(ServiceRefusal) {
+        let total = service.metrics.inFlightLarge.add(held - heldLarge)
+        heldLarge = held
+        let limit = service.settings.inFlightLargeBytesMax
+        guard total <= limit else { throw .tooMuchInFlight(bytes: total, limit: limit) }
     }
 
     func finished() {
         if isRefused { return }
+        guard isLarge else { return end() }
+        service.metrics.largeBodies.add()
+        if !service.largeBodies.give({ self.readLarge() }, of: key) { refuse(.draining) }
+    }
+
+    /// Does what the HTTP thread has left undone.
+    private func readLarge() {
+        // The end of the server has refused it meanwhile.
+        if exchange.isClosed { return release() }
+        do throws(ServiceRefusal) {
+            try inflateRest()
+        } catch {
+            return refuse(error)
+        }
+        end()
+    }
+
+    private func inflateRest() throws(ServiceRefusal) {
+        guard head.isGzip else { return }
+        // The length at the end of the last member: no more than a hint at the memory to come.
+        let length = unread.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+        bytes.reserveCapacity(min(max(length, bytes.count), bytesMax))
+        let rest = unread
+        var used = 0
+        repeat {
+            used += try inflate(rest.span.extracting(used...), upTo: bytes.count + Self.stepBytes)
+            try count()
+        } while used < rest.count || inflater?.isPaused == true
+        unread = []
+    }
+
+    private func end() {
         do throws(ServiceRefusal) {
             try store(try parse())
         } catch {
@@ -224,8 +301,11 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     /// Gives back what the body holds. Comes once from whichever thread ends the body.
     private func release() {
         inFlight.release(held)
+        service.metrics.inFlightLarge.release(heldLarge)
         held = 0
+        heldLarge = 0
         bytes = []
+        unread = []
         inflater = nil
     }
 

@@ -23,10 +23,14 @@ package final class ServiceMetrics: Sendable {
     package let bodies: Counter
     /// Bytes of bodies after inflating, also of those that were refused then.
     package let inflatedBytes: Counter
+    /// Bodies that the threads for large ones were given.
+    let largeBodies: Counter
     /// Seconds from the head of a request to its answer of 200.
     package let acknowledgeSeconds: Histogram
     /// Inflated bytes of bodies that are not answered yet, and came with a key.
     let inFlight = ByteBudget()
+    /// Of these, the bytes of large bodies.
+    let inFlightLarge = ByteBudget()
     /// The same of those without a key.
     let inFlightWithoutKey = ByteBudget()
 
@@ -67,6 +71,9 @@ package final class ServiceMetrics: Sendable {
         bodies = registry.counter("tapline_bodies_total", "Bodies made durable.")
         inflatedBytes = registry.counter(
             "tapline_body_inflated_bytes_total", "Bytes of bodies after inflating.")
+        largeBodies = registry.counter(
+            "tapline_bodies_large_total",
+            "Bodies too large for an HTTP thread, good or bad, given to threads for large ones.")
         acknowledgeSeconds = registry.histogram(
             "tapline_acknowledge_seconds", "From the head of a request to its answer of 200.")
         let budgets = [inFlight, inFlightWithoutKey]

@@ -8,6 +8,10 @@ package struct ServiceSettings: Sendable {
     package var lineBytesMax = 64 * 1024
     /// Inflated bytes of all bodies that are not answered yet, but for those without a key.
     package var inFlightBytesMax = 64 * 1024 * 1024
+    /// What large bodies may have of that, so that there is always room for small ones.
+    var inFlightLargeBytesMax: Int { max(inFlightBytesMax / 4 * 3, bodyBytesMax) }
+    /// Threads that read large bodies.
+    package var largeBodyThreads = 1
     /// The same of bodies without a key. They are read before it is known whether anybody may send
     /// them, so what they hold must not be missing to those who have a key.
     var inFlightWithoutKeyBytesMax: Int { inFlightBytesMax / 16 }

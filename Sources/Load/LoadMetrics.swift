@@ -1,4 +1,6 @@
+import Event
 import Metrics
+import Platform
 import Postgres
 
 /// What ops see of the loader.
@@ -9,6 +11,8 @@ package final class LoadMetrics: Sendable {
     let databaseUp: Gauge
     let unreadable: Counter
     private let failures: [String: Counter]
+    private let registry: Registry
+    private let conflicts = Sync.Monitor<[ConflictSource: Counter]>([:])
 
     /// Registers the loader's metrics.
     package init(registry: Registry) {
@@ -30,15 +34,52 @@ package final class LoadMetrics: Sendable {
                 ["reason": reason])
         }
         self.failures = failures
+        self.registry = registry
     }
 
     /// Whether the loader has a session with the database.
     package var isDatabaseUp: Bool { databaseUp.value == 1 }
 
+    /// Counts the conflicts of a batch that is committed by who sent them: it is most often one version of
+    /// one SDK that gives one id to two events.
+    func noteConflicts(_ verdicts: [StoredVerdict], of batch: borrowing LoadBatch) {
+        for (index, verdict) in verdicts.enumerated() where verdict == .conflict {
+            let row = batch.row(index)
+            let source = ConflictSource(
+                app: row.text(.app) ?? "", sdkVersion: row.text(.sdkVersion) ?? "")
+            counter(of: source).add()
+        }
+    }
+
+    private func counter(of source: ConflictSource) -> Counter {
+        conflicts.withLock { conflicts in
+            let isKept = conflicts[source] != nil || conflicts.count < ConflictSource.countMax
+            let source = isKept ? source : .other
+            if let counter = conflicts[source] { return counter }
+            let counter = registry.counter(
+                "tapline_conflicts_total",
+                "Events whose identity is stored with another content, since the start, by sender",
+                ["app": source.app, "sdk_version": source.sdkVersion])
+            conflicts[source] = counter
+            return counter
+        }
+    }
+
     func noteFailure(_ error: LoadError) {
         databaseUp.set(0)
         failures[error.metricLabel]?.add()
     }
+}
+
+/// Who sent an event, as far as metrics tell.
+private struct ConflictSource: Hashable {
+    let app: String
+    let sdkVersion: String
+
+    /// Clients choose these texts, so there is an end to how many series they make.
+    static let countMax = 100
+    /// All that come after so many.
+    static let other = ConflictSource(app: "other", sdkVersion: "other")
 }
 
 extension LoadError {

@@ -29,10 +29,14 @@ extension LoadSession {
         return isTaken
     }
 
-    /// The COPY of the rows of a turn.
+    /// The COPY of the rows of a turn. It names the columns: by their places alone, the values of a row
+    /// would go to other columns of a table in which one was dropped and added again.
     static func copyStatement(_ turn: Turn) -> String {
-        "COPY tapline.event_\(turn.segment) FROM STDIN (FORMAT binary)"
+        "COPY tapline.event_\(turn.segment) (\(columns)) FROM STDIN (FORMAT binary)"
     }
+
+    private static let columns =
+        (EventColumn.allCases.map(\.name) + ["batch", "segment", "filled"]).joined(separator: ", ")
 
     /// How many columns a row has: those that are spooled, which begin with a count of their own, and what
     /// the loader adds: batch, segment and filled.

@@ -159,6 +159,7 @@ package final class Loader: Sendable {
             metrics.batchSeconds.observe(Double(Clock.monotonic() - started) / 1_000_000)
             ledger.noteLoaded(
                 VerdictCounts(verdicts), received: batch.received, rejected: batch.rejected)
+            metrics.noteConflicts(verdicts, of: batch)
             publish(verdicts, of: batch)
             onProgress()
             onCommit()

@@ -15,12 +15,13 @@ package final class Thread: @unchecked Sendable {
     /// - Parameters:
     ///   - name: Shown by `top -H`; 15 bytes are kept.
     ///   - niceness: 0, or up to 19: how far it stands back where other threads have something to do.
+    ///   - isPrompt: Whether it does a little at a time that somebody waits for: see ``promptly(_:)``.
     ///   - stackBytes: The size of its stack.
     ///   - body: Runs on the new thread, and should see for itself when to end.
     /// - Returns: A handle for ``join()``; one that is dropped lets the thread run on.
     @discardableResult
     package static func start(
-        name: String, niceness: Int = 0, stackBytes: Int = 1 << 20,
+        name: String, niceness: Int = 0, isPrompt: Bool = false, stackBytes: Int = 1 << 20,
         _ body: @escaping @Sendable () -> Void
     ) -> Thread {
         var attributes = pthread_attr_t()
@@ -30,12 +31,23 @@ package final class Thread: @unchecked Sendable {
         var handle = pthread_t()
         // SAFETY: the reference retained here is the one that `runThread` takes.
         let start = unsafe Unmanaged.passRetained(
-            ThreadStart(name: name, niceness: niceness, body: body)
+            ThreadStart(name: name, niceness: niceness, isPrompt: isPrompt, body: body)
         ).toOpaque()
         let code = unsafe pthread_create(&handle, &attributes, runThread, start)
         precondition(code == 0, "could not start thread \"\(name)\": errno \(code)")
         return Thread(handle: handle)
     }
+
+    /// Makes the threads that `body` starts prompt: they run as soon as they are woken, though others,
+    /// of this and other programs, have not used up their turn. Their share of the processors is the same.
+    package static func promptly<Result>(_ body: () -> Result) -> Result {
+        tapline_set_thread_slice(promptNanoseconds)
+        defer { tapline_set_thread_slice(0) }
+        return body()
+    }
+
+    /// The kernel's least, and more than one request takes.
+    fileprivate static let promptNanoseconds: UInt64 = 100_000
 
     /// Waits until the thread has ended. Further calls return at once.
     package func join() {
@@ -51,10 +63,12 @@ package final class Thread: @unchecked Sendable {
 private final class ThreadStart: Sendable {
     let name: String
     let niceness: Int
+    let isPrompt: Bool
     let body: @Sendable () -> Void
-    init(name: String, niceness: Int, body: @escaping @Sendable () -> Void) {
+    init(name: String, niceness: Int, isPrompt: Bool, body: @escaping @Sendable () -> Void) {
         self.name = name
         self.niceness = niceness
+        self.isPrompt = isPrompt
         self.body = body
     }
 }
@@ -65,6 +79,7 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
     let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
     unsafe tapline_set_thread_name(start.name)
     if start.niceness > 0 { tapline_set_thread_niceness(Int32(start.niceness)) }
+    if start.isPrompt { tapline_set_thread_slice(Thread.promptNanoseconds) }
     start.body()
     return nil
 }

@@ -52,7 +52,7 @@ package final class Spool: Sendable {
         self.index = .init(index)
         self.directory = directory
         self.options = options
-        let thread = Thread.start(name: "spool-commit") { [self] in runCommitter() }
+        let thread = Thread.start(name: "spool-commit", isPrompt: true) { [self] in runCommitter() }
         committer.withLock { $0 = thread }
     }
 

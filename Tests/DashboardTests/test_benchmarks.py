@@ -121,7 +121,7 @@ class Documents(unittest.TestCase):
 
     def test_the_document_has_a_section_for_each_command(self):
         text = (ROOT / "docs/benchmarks.md").read_text()
-        for name in ("bench", "scale", "compare"):
+        for name in ("bench", "scale", "compare", "abuse", "hour"):
             for marker in document.markers(name):
                 self.assertEqual(text.count(marker), 1, marker)
 

@@ -5,9 +5,9 @@ import Testing
     static let text = Array("tap tap tap, one line of text\nand another\n".utf8)
     static let member = try! Gzip.compress(text)
 
-    /// Inflates `body` handed over in pieces of `piece` bytes.
+    /// Inflates `body` handed over in pieces of `piece` bytes, and asked back for `step` bytes at a time.
     static func inflate(
-        _ body: [UInt8], limit: Int = 1 << 20, piece: Int = .max
+        _ body: [UInt8], limit: Int = 1 << 20, piece: Int = .max, step: Int = 1 << 40
     ) throws(GzipError) -> [UInt8] {
         var stream = try InflateStream(limit: limit)
         var output: [UInt8] = []
@@ -15,7 +15,14 @@ import Testing
         while start < body.count {
             let end = start + min(piece, body.count - start)
             let part = Array(body[start..<end])
-            try stream.push(part.span, into: &output)
+            var used = 0
+            repeat {
+                let countMax = output.count + step
+                used += try stream.push(
+                    part.span.extracting(used...), into: &output, upTo: countMax)
+                #expect(output.count <= countMax)
+                #expect(used == part.count || stream.isPaused)
+            } while used < part.count || stream.isPaused
             start = end
         }
         try stream.finish()
@@ -25,6 +32,15 @@ import Testing
     @Test(arguments: [1, 2, 3, 7, 64, Int.max])
     func roundTripInPiecesOfAnySize(piece: Int) throws {
         #expect(try Self.inflate(Self.member, piece: piece) == Self.text)
+    }
+
+    @Test(arguments: [1, 2, 3, 7, 64]) func roundTripInStepsOfAnySize(step: Int) throws {
+        #expect(try Self.inflate(Self.member, step: step) == Self.text)
+        #expect(try Self.inflate(Self.member, piece: 1, step: step) == Self.text)
+        let limit = Self.text.count - 1
+        #expect(throws: GzipError.tooLarge(limit: limit)) {
+            try Self.inflate(Self.member, limit: limit, step: step)
+        }
     }
 
     @Test(arguments: 1...9) func everyLevelRoundTrips(level: Int) throws {

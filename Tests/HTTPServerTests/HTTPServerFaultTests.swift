@@ -4,6 +4,35 @@ import Platform
 import Testing
 
 @Suite struct HTTPServerFaultTests {
+    /// libmicrohttpd does not notice it where the end comes with the last bytes.
+    @Test func clientsThatComeAndGoAtOnceAreNoticed() throws {
+        let server = try TestServer()
+        for _ in 0..<200 {
+            let client = try server.client()
+            client.send("POST /none HTTP/1.1\r\nHo")
+            client.close()
+        }
+        #expect(server.wait { $0.connectionsAccepted == 200 && $0.connections == 0 })
+    }
+
+    /// A client that is refused and goes on sending, or just stays, is waited for a while. That must not
+    /// make all the others be looked at more often: it was most of what abuse cost once.
+    @Test func aClientThatLingersMakesNoWorkForOthers() throws {
+        let server = try TestServer { $0.discardBytesMax = 10 }
+        let idle = try (0..<300).map { _ in try server.client() }
+        #expect(server.wait { $0.connections == 300 })
+        let started = Clock.monotonic()
+        let before = server.server.statistics.looks
+        let refused = try server.client()
+        refused.send("POST /none HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\n")
+        #expect(try refused.answer().status == 404)
+        // Each is looked at seven times in its first second, and at each tick.
+        #expect(server.wait { $0.looks >= before + 10 * 301 })
+        let ticks = Int((Clock.monotonic() - started) / 500_000) + 2
+        #expect(server.server.statistics.looks - before <= (7 + ticks) * 301)
+        withExtendedLifetime((idle, refused)) {}
+    }
+
     static let post = "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
 
     // MARK: Slow clients; each waits for the server to close, and the test would fail after 20 s.

@@ -52,12 +52,16 @@ final class TestHandler: HTTPHandler {
 
     /// Takes the oldest request that waits for its answer, once there is one.
     func takeWaiting() -> Exchange {
-        state.wait { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }!
+        state.wait(until: Clock.deadline(inMilliseconds: 60_000)) {
+            $0.waiting.isEmpty ? nil : $0.waiting.removeFirst()
+        }!
     }
 
     /// Takes the oldest stream, once there is one.
     func takeStream() -> ResponseStream {
-        state.wait { $0.streams.isEmpty ? nil : $0.streams.removeFirst() }!
+        state.wait(until: Clock.deadline(inMilliseconds: 60_000)) {
+            $0.streams.isEmpty ? nil : $0.streams.removeFirst()
+        }!
     }
 
     func waitForAborts(_ count: Int) -> Bool {

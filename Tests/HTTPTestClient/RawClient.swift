@@ -146,7 +146,10 @@ package final class RawClient {
 
     /// Waits until the server closes, and returns what it sent until then.
     package func readToEnd() throws -> String {
-        while try fill() {}
+        let deadline = time(nil) + 120
+        while try fill() {
+            if time(nil) > deadline { throw Failure(description: "no end in 120 s") }
+        }
         defer { buffer = [] }
         return String(decoding: buffer, as: UTF8.self)
     }

@@ -46,13 +46,13 @@ final class Daemon {
     let spool: Spool
     let loader: Loader
     let ledger: Ledger
+    let registry = Registry()
     private let commits = Sync.Monitor(0)
 
     init(_ fixture: Fixture, _ spool: Spool, _ change: (inout LoadSettings) -> Void = { _ in }) {
         var settings = LoadSettings()
         settings.batchAgeMilliseconds = 1
         change(&settings)
-        let registry = Registry()
         self.spool = spool
         ledger = Ledger(registry: registry)
         let commits = self.commits
@@ -82,7 +82,8 @@ final class Daemon {
             done.withLock { $0 = true }
             done.broadcast()
         }
-        _ = done.wait { $0 ? true : nil }
+        let isDone = done.wait(until: Clock.deadline(inMilliseconds: 60_000)) { $0 ? true : nil }
+        try #require(isDone == true)
         ledger.noteDurable(received: rows + rejected, rejected: rejected)
     }
 
@@ -108,6 +109,65 @@ private func click(_ number: Int, campaign: String = "c1", eventUID: Bool = true
 }
 
 @Suite(.serialized) struct LoaderTests {
+    /// The series of a metric: labels and value.
+    static func series(_ name: String, _ registry: Registry) -> [String: Int] {
+        var series: [String: Int] = [:]
+        let text = String(decoding: registry.render(), as: UTF8.self)
+        for line in text.split(separator: "\n") where line.hasPrefix(name + "{") {
+            let parts = line.split(separator: " ")
+            series[String(parts[0].dropFirst(name.count))] = Int(parts[1])
+        }
+        return series
+    }
+
+    // S24
+    @Test func conflictsAreCountedBySenderAndTheSendersAreBounded() throws {
+        let fixture = try Fixture()
+        let daemon = Daemon(fixture, try fixture.makeSpool())
+        daemon.loader.start()
+        defer { daemon.stop() }
+        func send(_ numbers: Range<Int>, campaign: String, version: (Int) -> String) throws {
+            try daemon.spool(
+                numbers.map {
+                    click($0, campaign: campaign).dropLast()
+                        + ",\"sdk_version\":\"\(version($0))\"}"
+                })
+            #expect(daemon.waitUntilLoaded())
+        }
+        func conflicts() -> [String: Int] {
+            Self.series("tapline_conflicts_total", daemon.registry)
+        }
+        try send(0..<300, campaign: "c1") { _ in "9" }
+        #expect(conflicts() == [:])
+        try send(0..<10, campaign: "c2") { $0 < 3 ? "1" : "2" }
+        let few = [#"{app="shop",sdk_version="1"}"#: 3, #"{app="shop",sdk_version="2"}"#: 7]
+        #expect(conflicts() == few)
+        // The same events again are neither fresh nor fewer.
+        try send(0..<3, campaign: "c1") { _ in "1" }
+        #expect(conflicts() == few)
+        try send(10..<300, campaign: "c2") { "\($0)" }
+        #expect(conflicts().count == 101)
+        #expect(conflicts()[#"{app="other",sdk_version="other"}"#] == 290 - 98)
+        #expect(conflicts().values.reduce(0, +) == 300)
+        #expect(daemon.ledger.books.conflict == 300)
+    }
+
+    @Test func waitsGrowToALimitAtRandom() {
+        var one = Backoff()
+        var other = Backoff()
+        var differing = 0
+        for round in 0..<12 {
+            let upper = min(50 << round, 5_000)
+            let pair = (one.next(), other.next())
+            for wait in [pair.0, pair.1] { #expect((upper / 2...upper).contains(wait)) }
+            if pair.0 != pair.1 { differing += 1 }
+        }
+        #expect(differing > 0)
+        one.reset()
+        let again = one.next()
+        #expect(again <= 50)
+    }
+
     @Test func countsEachVerdictOnceAndKeepsTheBooks() throws {
         let fixture = try Fixture()
         let daemon = Daemon(fixture, try fixture.makeSpool())
@@ -127,6 +187,43 @@ private func click(_ number: Int, campaign: String = "c1", eventUID: Bool = true
         let connection = try PostgresConnection(conninfo: fixture.conninfo)
         let recount = try Books.recount(connection, ownSpool: daemon.spool.id)
         #expect(recount.books == books)
+    }
+
+    /// Rows go to the end of the open segment as a rule, and another daemon looks for them there. Where
+    /// somebody has vacuumed it, they fill holes before that.
+    @Test(arguments: ["VACUUM", "VACUUM FULL"])
+    func rowsInHolesOfAVacuumedOpenSegmentAreFoundByOtherDaemons(vacuum: String) throws {
+        let fixture = try Fixture()
+        let first = Daemon(fixture, try fixture.makeSpool())
+        let second = Daemon(fixture, try fixture.makeSpool())
+        for daemon in [first, second] { daemon.loader.start() }
+        defer { for daemon in [first, second] { daemon.stop() } }
+        try first.spool((0..<10_000).map { click($0) })
+        #expect(first.waitUntilLoaded())
+        // Now the second knows all of it.
+        try second.spool([click(10_000)])
+        #expect(second.waitUntilLoaded())
+        try fixture.run(
+            "UPDATE tapline.event_1 SET properties = NULL WHERE ctid < '(100,0)'")
+        try fixture.run("\(vacuum) tapline.event_1")
+        let more = (20_000..<20_500).map { click($0) }
+        try first.spool(more)
+        #expect(first.waitUntilLoaded())
+        let hidden = try fixture.int(
+            """
+            SELECT count(*) FROM tapline.event_1 e JOIN tapline.batch b USING (batch)
+            WHERE e.ctid < format('(%s,0)', b.first_block)::tid
+                AND batch = (SELECT max(batch) FROM tapline.batch WHERE rows > 0)
+            """)
+        // A full one leaves no holes, but moves all rows.
+        try #require(hidden > 0 || vacuum == "VACUUM FULL")
+        // As if the first had not known of the second, which else it writes down its batches for.
+        try fixture.run("DELETE FROM tapline.batch_news")
+        try second.spool(more)
+        #expect(second.waitUntilLoaded())
+        #expect(second.ledger.books.duplicate == 500)
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 10_501)
+        #expect(try fixture.int("SELECT count(DISTINCT key) FROM tapline.event") == 10_501)
     }
 
     @Test func findsDuplicatesInSealedSegmentsAndAfterARestart() throws {

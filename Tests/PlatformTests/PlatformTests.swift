@@ -89,9 +89,35 @@ struct ThreadTests {
                 monitor.broadcast()
             }
         }
-        #expect(monitor.wait { $0 == 100 ? $0 : nil } == 100)
+        #expect(
+            monitor.wait(until: Clock.deadline(inMilliseconds: 60_000)) { $0 == 100 ? $0 : nil }
+                == 100)
         thread.join()
         thread.join()
+    }
+
+    @Test func promptIsTheThreadAndNotTheProcess() {
+        // Not everywhere: of a kernel with EEVDF, which tells.
+        @Sendable func slice() -> Int? {
+            let text = try? String(contentsOfFile: "/proc/thread-self/sched", encoding: .utf8)
+            let line = text?.split(separator: "\n").first { $0.hasPrefix("se.slice") }
+            return line?.split(separator: " ").last.flatMap { Int($0) }
+        }
+        guard let before = slice() else { return }
+        let found = Sync.Monitor<[Int?]>([])
+        Thread.start(name: "prompt", isPrompt: true) {
+            let own = slice()
+            found.withLock { $0.append(own) }
+        }.join()
+        let other = Thread.promptly {
+            Thread.start(name: "prompt") {
+                let own = slice()
+                found.withLock { $0.append(own) }
+            }
+        }
+        other.join()
+        #expect(found.withLock { $0 } == [100_000, 100_000])
+        #expect(slice() == before && before != 100_000)
     }
 
     @Test func niceIsTheThreadAndNotTheProcess() {
@@ -146,7 +172,7 @@ struct ThreadTests {
         let queue = BoundedQueue<Int>(capacity: 1)
         #expect(queue.pop(timeoutMilliseconds: 1) == nil)
         let thread = Thread.start(name: "push") { _ = queue.tryPush(9) }
-        #expect(queue.pop() == 9)
+        #expect(queue.pop(timeoutMilliseconds: 60_000) == 9)
         thread.join()
     }
 

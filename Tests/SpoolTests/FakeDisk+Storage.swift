@@ -19,7 +19,9 @@ extension FakeDisk {
         }
         if isHeld {
             state.broadcast()
-            _ = state.wait { $0.isHolding ? nil : true }
+            _ = state.wait(until: Clock.deadline(inMilliseconds: 60_000)) {
+                $0.isHolding ? nil : true
+            }
         }
         return try state.withLock { state throws(SystemError) in
             if [state.fault.cut, state.fault.kill].contains(state.steps) { state.isOff = true }

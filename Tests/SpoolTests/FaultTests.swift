@@ -88,7 +88,9 @@ struct FaultTests {
                     results.broadcast()
                 }
             }
-            let all = results.wait { $0.count == 50 ? $0 : nil }
+            let all = results.wait(until: Clock.deadline(inMilliseconds: 60_000)) {
+                $0.count == 50 ? $0 : nil
+            }
             #expect(all?.contains(true) == false)
             #expect(spool.statistics.segments == 0)
             #expect(try fixture.segments() == [])

@@ -95,7 +95,7 @@ extension Spool {
             answer.withLock { $0 = result }
             answer.broadcast()
         }
-        return answer.wait { $0 }!
+        return answer.wait(until: Clock.deadline(inMilliseconds: 60_000)) { $0 }!
     }
 }
 

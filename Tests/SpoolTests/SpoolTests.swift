@@ -122,7 +122,7 @@ struct SpoolTests {
         let syncs = Atomic(0)
         let system = options.storage
         options.storage.sync = { file throws(SystemError) in
-            _ = gate.wait { $0 ? true : nil }
+            _ = gate.wait(until: Clock.deadline(inMilliseconds: 60_000)) { $0 ? true : nil }
             syncs.wrappingAdd(1, ordering: .relaxed)
             try system.sync(file)
         }
@@ -138,7 +138,8 @@ struct SpoolTests {
             }
             gate.withLock { $0 = true }
             gate.broadcast()
-            _ = done.wait { $0 == 500 ? true : nil }
+            let deadline = Clock.deadline(inMilliseconds: 60_000)
+            #expect(done.wait(until: deadline) { $0 == 500 ? true : nil } == true)
             // The header, then at most two groups: those before and those during its sync.
             #expect(syncs.load(ordering: .relaxed) <= 3)
             #expect(spool.statistics.syncs <= 2)

@@ -120,8 +120,16 @@ extension SystemTests {
                 "ALTER TABLE tapline.event_1 ADD CONSTRAINT wall CHECK (false) NOT VALID",
                 "ALTER TABLE tapline.event_1 DROP CONSTRAINT wall"),
             Fault(
-                "a column too many", "row", "every row of the batch is refused",
-                hint: "changed column", "ALTER TABLE tapline.event ADD surplus integer",
+                "a column of the events that was dropped, and is added at another place",
+                "configuration", "42703", hint: "tapline migrate",
+                "ALTER TABLE tapline.event DROP COLUMN collapse_key CASCADE",
+                "ALTER TABLE tapline.event ADD collapse_key text"),
+            Fault(
+                "a column too many, which must not be empty", "row",
+                "every row of the batch is refused", hint: "changed column",
+                "ALTER TABLE tapline.event ADD surplus integer NOT NULL DEFAULT 0; "
+                    + "ALTER TABLE tapline.event ALTER surplus DROP DEFAULT; "
+                    + "ALTER TABLE tapline.event_1 ALTER surplus DROP DEFAULT",
                 "ALTER TABLE tapline.event DROP surplus"),
             Fault(
                 "connections of the user", "retry", "53300", hint: "Raise max_connections",
@@ -184,6 +192,8 @@ extension SystemTests {
             }
             try fault.mend(site)
             #expect(try site.app.storedCount() == 22, what)
+            let names = Set(try site.app.stored("message_uid").compactMap { $0[0] })
+            #expect(names == Set((0..<20).map { "m\($0)" } + ["before", "late"]), what)
             let (exit, books) = try daemon.check()
             #expect(exit == .code(0) && books["stored"] == .int(22), "\(what): \(books)")
             #expect(books["dead_lettered"] == .int(0), "\(fault.testDescription): \(books)")

@@ -84,6 +84,30 @@ extension SystemTests {
             #expect(try daemon.stop() == .code(0))
         }
 
+        @Test func aBrokenFileOfSettingsAtSIGHUPLeavesTheOldOnes() throws {
+            let home = TemporaryDirectory()
+            let daemon = try Daemon(database: try Shared.daemon.conninfo)
+            let file = try home.file("tapline.conf", "log.level = warn\n")
+            daemon.environment = ["TAPLINE_CONFIG": file]
+            try daemon.start()
+            let app = try App(daemon)
+            #expect(!daemon.log.contains("INFO"))
+            func reload(_ text: String, until word: String) throws {
+                try text.write(toFile: file, atomically: true, encoding: .utf8)
+                daemon.process?.signal(SIGHUP)
+                try until("it says \(word)\n\(daemon.log)") {
+                    daemon.log.contains(word) ? true : nil
+                }
+            }
+            try reload("log.level = debug\nspool.keep = much\n", until: "the old ones stay")
+            #expect(daemon.log.contains("spool.keep") && daemon.log.contains("much"))
+            #expect(!daemon.log.contains("INFO"))
+            #expect(try app.post(App.click("m")).status == 200)
+            try reload("log.level = info\n", until: "settings read again")
+            #expect(try app.storedCount() == 1)
+            #expect(try daemon.stop() == .code(0))
+        }
+
         @Test func aSecondDaemonOnTheSameDirectoryRefuses() throws {
             let shared = try Shared.daemon
             let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", shared.directory]

@@ -129,6 +129,96 @@ extension SystemTests {
             #expect(try daemon.stop() == .code(0))
         }
 
+        /// A file system with an open file that is written to is not made read-only by the kernel for the
+        /// asking. So a read-only view of the spool is put over it: what is open stays writable, nothing
+        /// can be made or removed.
+        @Test(.enabled(if: canMount)) func aSpoolThatBecomesReadOnlyUnderLoadAcknowledgesNothing()
+            throws
+        {
+            let cluster = try Cluster()
+            let daemon = try Daemon(
+                database: cluster.conninfo(),
+                settings: ["spool.segment_bytes_max": "64KiB", "load.batch_age_ms": "20"]
+            ).start()
+            let app = try App(daemon)
+            let oracle = Oracle(daemon, key: app.key, seed: 77)
+            oracle.start(connections: 4)
+            defer { oracle.abandon() }
+            try oracle.waitForMore(1000)
+            let spool = daemon.directory + "/spool"
+            // Made elsewhere, where nobody writes to it meanwhile.
+            let view = TemporaryDirectory()
+            try Tapline.tool(["mount", "--bind", spool, view.path])
+            defer { _ = try? Tapline.tool(["umount", "-l", view.path]) }
+            try Tapline.tool(["mount", "-o", "remount,bind,ro", view.path])
+            try Tapline.tool(["mount", "--bind", view.path, spool])
+            var isOver = false
+            defer { if !isOver { _ = try? Tapline.tool(["umount", "-l", spool]) } }
+            try until("the spool fails") {
+                try daemon.metric("tapline_spool_failures_total") > 0 ? true : nil
+            }
+            let acknowledged = oracle.acknowledgedCount
+            for index in 0..<20 {
+                try StatusTests.expectRefusal(try app.post(App.click("ro\(index)")), 503)
+            }
+            #expect(oracle.acknowledgedCount == acknowledged)
+            #expect(try daemon.get("/readyz").status == 503)
+            let lines = daemon.log.split(separator: "\n")
+            let complaints = lines.filter { $0.contains("ERROR") }
+            #expect(complaints.count == 1, "\(daemon.log)")
+            #expect(complaints.first?.contains("read-only file system") == true)
+            #expect(daemon.log.contains("Nothing of it is acknowledged"))
+            try Tapline.tool(["umount", "-l", spool])
+            isOver = true
+            try oracle.waitForMore(1000)
+            try oracle.stop()
+            #expect(daemon.log.contains("spool can append again"))
+            try daemon.waitUntilLoaded()
+            try oracle.verify(try daemon.sql(), app: app.name)
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        static func crc32c(_ bytes: Data) -> UInt32 {
+            ~bytes.reduce(~0) { sum, byte in
+                (0..<8).reduce(sum ^ UInt32(byte)) { value, _ in
+                    value >> 1 ^ (value & 1) * 0x82F6_3B78
+                }
+            }
+        }
+
+        @Test func aSpoolOfAnotherFormatRefusesTheStartAndLosesNothing() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            #expect(try app.post("").status == 200)
+            try cluster.stop(.fast)
+            #expect(try app.post(App.click("kept")).status == 200)
+            #expect(try daemon.stop() == .code(0))
+            let segment = URL(fileURLWithPath: daemon.directory + "/spool/000000000001.seg")
+            let old = try Data(contentsOf: segment)
+            // The version follows the eight bytes of the magic; the header ends with its checksum.
+            var new = old
+            new[8] = 2
+            let checksum = Self.crc32c(new.prefix(60))
+            for index in 0..<4 {
+                new[60 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * index))
+            }
+            #expect(old[60] == UInt8(truncatingIfNeeded: Self.crc32c(old.prefix(60))))
+            try new.write(to: segment)
+            try Self.expectRefusedStart(
+                daemon, segment.path, "format is 2, limit is 1",
+                "the version of Tapline that wrote it")
+            #expect(try Data(contentsOf: segment) == new)
+            try old.write(to: segment)
+            try cluster.start()
+            try daemon.start()
+            try app.store([App.click("after")])
+            #expect(try app.stored("message_uid") == [["after"], ["kept"]])
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
         @Test func aSegmentThatMayNotBeReadRefusesTheStartAndLosesNothing() throws {
             let home = TemporaryDirectory()
             let cluster = try Cluster()

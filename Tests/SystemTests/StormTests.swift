@@ -96,7 +96,9 @@ private final class Storm: @unchecked Sendable {
     /// Ends them after the answers under way.
     func stop() {
         lock.withLock { isStopping = true }
-        for done in threads { done.wait() }
+        for done in threads where done.wait(timeout: .now() + 60) == .timedOut {
+            lock.withLock { state.faults.append("a connection has not ended in 60 s") }
+        }
         threads = []
     }
 

@@ -4,7 +4,7 @@ import Testing
 /// The product as a whole: the real binary, a real PostgreSQL, real faults.
 ///
 /// One test at a time: they measure time, memory and what is lost under load.
-@Suite(.serialized) struct SystemTests {}
+@Suite(.serialized, .deadline) struct SystemTests {}
 
 /// One daemon on its embedded database for all tests that only talk to it.
 enum Shared {

@@ -20,6 +20,11 @@ void tapline_set_thread_name(const char *name);
 /// to 19 (nice(2), which is of a thread on Linux).
 void tapline_set_thread_niceness(int niceness);
 
+/// How long the calling thread, and those that it starts, may run before others have their turn, in
+/// nanoseconds; 0 for the kernel's own. The shorter, the sooner it runs once it is woken, also where others
+/// run already (EEVDF, Linux 6.12; without effect before).
+void tapline_set_thread_slice(uint64_t nanoseconds);
+
 /// Bounds the number of malloc arenas, which keeps the idle size small.
 void tapline_limit_malloc_arenas(int count);
 

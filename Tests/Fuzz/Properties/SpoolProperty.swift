@@ -27,7 +27,10 @@ enum SpoolProperty {
                 left.broadcast()
             }
         }
-        _ = left.wait { $0 == 0 ? true : nil }
+        let deadline = Clock.deadline(inMilliseconds: 60_000)
+        guard left.wait(until: deadline, for: { $0 == 0 ? true : nil }) != nil else {
+            fatalError("the spool did not answer in 60 s")
+        }
         spool.close()
         let names = try Directory.list(directory).filter { $0.hasSuffix(".seg") }.sorted()
         let whole = try File.contents(of: "\(directory)/\(names[0])")

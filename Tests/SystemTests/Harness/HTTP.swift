@@ -28,6 +28,13 @@ final class Connection {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        // Before connecting, which they bound, too.
+        var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
+        var on: Int32 = 1
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        unsafe setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
+        unsafe setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
+        unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
         // SAFETY: a sockaddr_in is a sockaddr, and its own size is given.
         let code = unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
@@ -38,12 +45,6 @@ final class Connection {
             // `deinit` closes the socket; twice would close another's that has its number by then.
             throw Failure("could not connect to port \(port): errno \(errno)")
         }
-        var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
-        var on: Int32 = 1
-        let size = socklen_t(MemoryLayout<timeval>.size)
-        unsafe setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
-        unsafe setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
-        unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
     }
 
     deinit { close(socket) }
@@ -68,7 +69,10 @@ final class Connection {
 
     /// Everything that comes until the daemon closes the connection.
     func rest() throws -> String {
-        while try fill() {}
+        let deadline = Date().addingTimeInterval(120)
+        while try fill() {
+            guard Date() < deadline else { throw Failure("not at its end after 120 s") }
+        }
         defer { buffer = [] }
         return String(decoding: buffer, as: UTF8.self)
     }

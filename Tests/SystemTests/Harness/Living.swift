@@ -39,10 +39,22 @@ enum Living {
         }
     }
 
+    /// The processes that live, a line each.
+    static var description: String {
+        state.lock.withLock { state.processes.keys.sorted() }.map { pid in
+            let words = FileManager.default.contents(atPath: "/proc/\(pid)/cmdline") ?? Data()
+            let line = words.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+            return "  \(pid) \(line.joined(separator: " "))\n"
+        }.joined()
+    }
+
     private static func endAll() {
         let processes = state.lock.withLock { Array(state.processes.values) }
         for process in processes { process.signal(SIGTERM) }
-        for process in processes where (try? process.wait(seconds: 15)) == nil {
+        // All of them together: the run has to end, whatever they do.
+        let deadline = Date().addingTimeInterval(20)
+        for process in processes
+        where (try? process.wait(seconds: max(0, deadline.timeIntervalSinceNow))) == nil {
             process.signal(SIGKILL)
         }
         for directory in state.lock.withLock({ state.directories }).reversed() {
@@ -76,9 +88,10 @@ private final class Watcher {
         let bytes = template.dropLast().map { UInt8(bitPattern: $0) }
         let directory = String(decoding: bytes, as: UTF8.self)
         let path = directory + "/pipe"
-        // Opened for reading too, so that neither opening nor writing waits for the shell.
+        // Opened for reading too and not blocking, so that neither opening nor writing waits for the
+        // shell.
         guard unsafe mkfifo(path, 0o600) == 0,
-            case let file = unsafe open(path, O_RDWR | O_CLOEXEC),
+            case let file = unsafe open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK),
             file >= 0,
             (try? ChildProcess(
                 ["/bin/sh", "-c", Self.script, directory], input: path, scratch: directory,

@@ -1,5 +1,6 @@
 internal import CPostgres
 import Foundation
+import Glibc
 
 /// A connection of the tests to the database, beside the product's own.
 @safe
@@ -20,10 +21,35 @@ final class SQL {
 
     deinit { unsafe PQfinish(raw) }
 
+    /// The result of the last of some statements, as `PQexec` gives it, which would wait for ever.
+    private func result(of sql: String, seconds: Double) throws -> OpaquePointer? {
+        guard unsafe PQsendQuery(raw, sql) == 1 else {
+            throw Failure("\(sql): \(unsafe String(cString: PQerrorMessage(raw)))")
+        }
+        let deadline = Date().addingTimeInterval(seconds)
+        var last: OpaquePointer?
+        while true {
+            while unsafe PQisBusy(raw) == 1 {
+                var poller = pollfd(
+                    fd: unsafe PQsocket(raw), events: Int16(POLLIN), revents: 0)
+                let left = deadline.timeIntervalSinceNow
+                guard left > 0 else {
+                    unsafe PQclear(last)
+                    throw Failure("no answer in \(seconds) s: \(sql)", isFinal: true)
+                }
+                unsafe poll(&poller, 1, Int32(left * 1000) + 1)
+                unsafe PQconsumeInput(raw)
+            }
+            guard let next = unsafe PQgetResult(raw) else { return unsafe last }
+            unsafe PQclear(last)
+            unsafe last = next
+        }
+    }
+
     /// Runs statements; the rows of the last one, as text.
     @discardableResult
-    func rows(_ sql: String) throws -> [[String?]] {
-        let result = unsafe PQexec(raw, sql)
+    func rows(_ sql: String, seconds: Double = 120) throws -> [[String?]] {
+        let result = try unsafe result(of: sql, seconds: seconds)
         defer { unsafe PQclear(result) }
         let status = unsafe PQresultStatus(result)
         guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {

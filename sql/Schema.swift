@@ -104,6 +104,8 @@ package enum Schema {
 
     /// The states of a cell without the type of the events that its clicks and late events are.
     static let plainStates = (1 << 26) - 1
+    /// Of these the bits that `tapline.event_states` knows.
+    package static let eventStates = plainStates & ~(3 << 17)
 
     /// The statement that removes the content of events of a segment: `sql/privacy/anonymise.sql`.
     ///

@@ -46,7 +46,7 @@ package struct SendSummary: Equatable, Sendable {
     package var bytesSent = 0
     /// From the first to the last byte.
     package var seconds = 0.0
-    /// The first few problems.
+    /// The first few problems, of a file in the order of their lines.
     package var problems: [SendProblem] = []
     /// Why it ended before the last line, if it did.
     package var stopReason: String?
@@ -62,8 +62,13 @@ package struct SendSummary: Equatable, Sendable {
     /// How many problems are kept.
     package static let problemsMax = 10
 
+    /// Keeps a problem if it is one of the first of its file: bodies are answered in any order.
     mutating func note(_ problem: SendProblem) {
-        if problems.count < SendSummary.problemsMax { problems.append(problem) }
+        let later = problems.firstIndex {
+            $0.file == problem.file && $0.line ?? .max > problem.line ?? .max
+        }
+        problems.insert(problem, at: later ?? problems.count)
+        if problems.count > SendSummary.problemsMax { problems.removeLast() }
     }
 
     /// The summary as one JSON object on one line.

@@ -115,7 +115,8 @@ extension Explainer {
         let names = Self.dimensions.flatMap { [$0.0, $0.1] }
         let conditions = names.enumerated().map { "\($1) IS NOT DISTINCT FROM $\($0 + 5)::text" }
         let condition = """
-            app = $1 AND campaign_id IS NOT DISTINCT FROM $2::text AND quarter = $3 AND states = $4
+            app = $1 AND campaign_id IS NOT DISTINCT FROM $2::text AND quarter = $3
+                AND states & \(Schema.eventStates) = $4
                 AND \(conditions.joined(separator: " AND "))
             """
         let cell = try connection.statement(

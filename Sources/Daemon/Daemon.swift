@@ -204,6 +204,7 @@ package final class Daemon: Sendable {
         Log.info("stopping: taking no more events")
         service.startDraining()
         server.stop(drainSeconds: settings.drainSeconds)
+        service.largeBodies.close()
         isStopping.withLock { $0 = true }
         isStopping.broadcast()
         starter.withLock { $0 }?.join()

@@ -49,8 +49,8 @@ package enum Erasure {
         progress: (Int, Int) -> Void = { _, _ in }
     ) throws(LoadError) -> Outcome {
         try Removal.begin(connection)
-        let batch = try remember(connection, subjects)
         var outcome = Outcome()
+        let batch = try remember(connection, subjects, &outcome)
         var changed: Set<Int> = []
         let segments = try Removal.segments(connection)
         for (index, segment) in segments.enumerated() {
@@ -75,12 +75,6 @@ package enum Erasure {
             connection, .deadLetter,
             which: isOfThem + " AND k.received_at <= (SELECT erased_until FROM tapline.turn)",
             subjects.parameters)
-        let states = try connection.statement(
-            """
-            DELETE FROM tapline.device_state
-            WHERE (device_id = ANY ($1) OR person_id = ANY ($2)) AND ($3::text IS NULL OR app = $3)
-            """, subjects.parameters)
-        outcome.deviceStates = Int64(states.affectedRows)
         let marks = try connection.statement(
             """
             SELECT count(*) FROM tapline.test_device
@@ -91,11 +85,11 @@ package enum Erasure {
         return outcome
     }
 
-    /// Writes the erasure down.
+    /// Writes the erasure down, and deletes what was known of the devices up to it.
     ///
     /// - Returns: The last batch that was loaded without knowing of it.
     private static func remember(
-        _ connection: borrowing PostgresConnection, _ subjects: Subjects
+        _ connection: borrowing PostgresConnection, _ subjects: Subjects, _ outcome: inout Outcome
     ) throws(LoadError) -> Int64 {
         do throws(LoadError) {
             _ = try connection.statement("BEGIN")
@@ -112,7 +106,14 @@ package enum Erasure {
                     ON CONFLICT (subject, app) DO UPDATE SET requested_at = excluded.requested_at)
                 UPDATE tapline.turn SET erased_until = at.now FROM at
                 """, subjects.parameters)
+            let states = try connection.statement(
+                """
+                DELETE FROM tapline.device_state
+                WHERE (device_id = ANY ($1) OR person_id = ANY ($2))
+                    AND ($3::text IS NULL OR app = $3)
+                """, subjects.parameters)
             _ = try connection.statement("COMMIT")
+            outcome.deviceStates = Int64(states.affectedRows)
             return turn.int64(0, 0) ?? 0
         } catch {
             _ = try? connection.execute("ROLLBACK")

@@ -31,8 +31,8 @@ extension LoadSession {
                     \((6..<6 + DeviceChanges.texts.count).map { "$\($0)::text[]" }
                         .joined(separator: ", ")))
                     AS u (key, at, received, registered, is_test, \(texts))
-            ), kept AS (
-                INSERT INTO tapline.device_state (app, device_id, at, key, registered, platform,
+            )
+            INSERT INTO tapline.device_state (app, device_id, at, key, registered, platform,
                     app_version, os_version, sdk_version, locale, country, provider, person_id,
                     time_zone, push_group, topics, is_test)
                 SELECT u.app, u.device_id, \(Self.time("u.at")), u.key, u.registered::boolean, u.platform,
@@ -43,12 +43,35 @@ extension LoadSession {
                     u.is_test::boolean
                 FROM (SELECT said.*, \(Self.time("received")) AS received_at FROM said) u
                 WHERE \(isKept)
-                ON CONFLICT DO NOTHING
-                RETURNING app, device_id, is_test
-            )
-            INSERT INTO tapline.test_device (app, device_id)
-            SELECT DISTINCT app, device_id FROM kept WHERE is_test ON CONFLICT DO NOTHING
+            ON CONFLICT DO NOTHING
             """, said.parameters)
+    }
+
+    /// Marks the devices that stored rows of a batch say are for tests: after it is known which rows are
+    /// stored, as a mark stays.
+    func markDevices(
+        _ batch: borrowing LoadBatch, _ verdicts: [StoredVerdict]
+    ) throws(LoadError) {
+        var keys: [UInt8] = []
+        var (apps, devices): ([String?], [String?]) = ([], [])
+        for (row, verdict) in verdicts.enumerated()
+        where verdict == .stored && batch.events[row].type == .custom {
+            let fields = batch.row(row)
+            guard fields.flag(.isTest) == true else { continue }
+            keys += batch.events[row].key.bytes
+            apps.append(fields.text(.app))
+            devices.append(fields.text(.deviceID))
+        }
+        guard !keys.isEmpty else { return }
+        // Only what was written as a state: no other event marks a device, and none of an erased one.
+        _ = try connection.statement(
+            """
+            INSERT INTO tapline.test_device (app, device_id)
+            SELECT DISTINCT s.app, s.device_id
+            FROM unnest($1::uuid[], $2::text[], $3::text[]) AS u (key, app, device_id)
+                JOIN tapline.device_state s USING (app, device_id, key)
+            WHERE s.is_test ON CONFLICT DO NOTHING
+            """, [.uuidArray(keys), .textArray(apps), .textArray(devices)])
     }
 
     /// Takes back what rows said of devices that PostgreSQL refused.
@@ -56,13 +79,20 @@ extension LoadSession {
         _ batch: borrowing LoadBatch, _ verdicts: [StoredVerdict]
     ) throws(LoadError) {
         var keys: [UInt8] = []
+        var (apps, devices): ([String?], [String?]) = ([], [])
         for (row, verdict) in verdicts.enumerated()
         where verdict == .deadLettered && batch.events[row].type == .custom {
             keys += batch.events[row].key.bytes
+            apps.append(batch.row(row).text(.app))
+            devices.append(batch.row(row).text(.deviceID))
         }
         guard !keys.isEmpty else { return }
         _ = try connection.statement(
-            "DELETE FROM tapline.device_state WHERE key = ANY ($1)", [.uuidArray(keys)])
+            """
+            DELETE FROM tapline.device_state s
+            USING unnest($1::uuid[], $2::text[], $3::text[]) AS u (key, app, device_id)
+            WHERE s.app = u.app AND s.device_id = u.device_id AND s.key = u.key
+            """, [.uuidArray(keys), .textArray(apps), .textArray(devices)])
     }
 
     /// Gives the rows that are to be stored and lack a dimension what was known of their device at the time

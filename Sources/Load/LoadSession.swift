@@ -132,6 +132,7 @@ struct LoadSession: ~Copyable {
             try copyIsolating(batch, &decision, turn)
             try forgetDevices(batch, decision.verdicts)
         }
+        try markDevices(batch, decision.verdicts)
         try recordConflicts(batch, decision, turn)
         return Stored(older: older, decision: decision)
     }

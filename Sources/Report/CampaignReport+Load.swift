@@ -158,7 +158,8 @@ struct ReportReader {
                 concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
                     SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
                     FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign),
-                    (SELECT generation FROM tapline.turn)),
+                    (SELECT concat_ws(' ', generation, erased_until) FROM tapline.turn),
+                    (SELECT max(bare_before) FROM tapline.segment)),
                 \(hasUnknown)
             FROM (
                 SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,

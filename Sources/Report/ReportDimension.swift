@@ -60,11 +60,9 @@ package enum ReportDimension: String, CaseIterable, Sendable {
 
     /// Its value among the properties of an event.
     private var property: String {
-        // Properties are text: the few that name it are parsed. As json and not jsonb, for which a
-        // number may be too large.
-        "CASE WHEN strpos(e.properties, '\"\(rawValue)\"') > 0 "
-            + "AND json_typeof(e.properties::json -> '\(rawValue)') = 'string' "
-            + "THEN nullif(e.properties::json ->> '\(rawValue)', '') END"
+        // Few name one, and only those are parsed.
+        "CASE WHEN strpos(e.properties, '\"push_group\"') > 0 OR strpos(e.properties, '\"topic\"') > 0 "
+            + "THEN tapline.group_properties(e.properties)::json ->> '\(rawValue)' END"
     }
 
     /// The types that are not custom, as SQL values: code and word.

@@ -163,7 +163,8 @@ struct FunctionTests {
             #expect(count.int64(0, 0)! > 0)
         }
         for statement in [
-            "SELECT * FROM tapline.api_key", "SELECT * FROM tapline.dead_letter",
+            "SELECT * FROM tapline.api_key", "SELECT * FROM tapline.token_secret",
+            "SELECT * FROM tapline.dead_letter",
             "DELETE FROM tapline.event", "DELETE FROM reporting.events",
         ] {
             #expect(throws: PostgresError.self) { try base.connection.execute(statement) }

@@ -1,4 +1,7 @@
 -- Cells know all dimensions: docs/storage.md "Cells". They are made anew once the functions are.
+-- Locks in the order in which daemons of older versions take them.
+SELECT pg_advisory_xact_lock(hashtextextended('tapline.cells', 0));
+LOCK TABLE tapline.turn;
 ALTER TABLE tapline.cell_change
     ADD action_id text, ADD category_id text, ADD push_group text, ADD topic text;
 ALTER TABLE tapline.cell_past
@@ -33,5 +36,4 @@ ALTER FUNCTION tapline.special_events PARALLEL RESTRICTED;
 ALTER FUNCTION tapline.sent_campaigns PARALLEL RESTRICTED;
 
 -- Until the functions are made nobody merges what has other columns.
-SELECT pg_advisory_xact_lock(hashtextextended('tapline.cells', 0));
 DROP FUNCTION IF EXISTS tapline.merge_cells, tapline.rebuild_cells

@@ -56,7 +56,8 @@ BEGIN
         GRANT USAGE ON SCHEMA reporting, tapline TO tapline_reporting;
         -- What the views read, and the partitions to come; no keys, and no bodies that were refused.
         GRANT SELECT ON ALL TABLES IN SCHEMA reporting, tapline TO tapline_reporting;
-        REVOKE ALL ON tapline.api_key, tapline.dead_letter, tapline.conflict FROM tapline_reporting;
+        REVOKE ALL ON tapline.api_key, tapline.token_secret, tapline.dead_letter, tapline.conflict
+            FROM tapline_reporting;
         ALTER DEFAULT PRIVILEGES IN SCHEMA tapline GRANT SELECT ON TABLES TO tapline_reporting;
     END IF;
 END

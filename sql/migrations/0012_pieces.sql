@@ -31,9 +31,5 @@ $$;
 COMMENT ON FUNCTION tapline.group_properties IS
     'the members of an event''s properties that reports know, push_group and topic; null where there are none';
 
--- They only read, so what else a report reads may be read by several workers.
-ALTER FUNCTION tapline.special_events PARALLEL RESTRICTED;
-ALTER FUNCTION tapline.sent_campaigns PARALLEL RESTRICTED;
-
 -- Until the functions are made nobody merges what has other columns.
 DROP FUNCTION IF EXISTS tapline.merge_cells, tapline.rebuild_cells

@@ -348,6 +348,45 @@ extension SystemTests {
                 ], source, device: "S")
         }
 
+        /// Whoever has a push token can write to the device.
+        @Test func noPushTokenIsKept() throws {
+            let source = try SourceApp(Shared.daemon)
+            let tokens =
+                #""token":"SECRET","push_token":"SECRET","\u0074oken":"SECRET","model":"M1""#
+            let more =
+                #""deviceToken":"SECRET","registration_id":"SECRET","push":{"FCM-Token":"SECRET","n":1}"#
+            let (id, token) = try Self.register(source, "{\"device\":{\(tokens)}}")
+            let app = quote(source.alias)
+            for request in [
+                Self.call(source, "\(id)/push_registration", "{\(tokens),\(more)}", token: token),
+                Self.call(
+                    source, "\(id)", #"{"device":{\#(tokens),\#(more)}}"#, token: token,
+                    method: "PATCH"),
+                SourceAliasTests.pushwoosh(source, "registerDevice", "\(tokens),\(more)"),
+                SourceAliasTests.pushwoosh(source, "setTags", "\(tokens),\"tags\":{\(more)}"),
+                source.request(
+                    "/api/v1/register-device",
+                    #"{"app_id":\#(app),"device_uid":"N",\#(tokens),"attributes":{\#(tokens),\#(more)}}"#,
+                    key: nil),
+                source.request("/sap/registrations", #"{"deviceId":"S",\#(tokens),\#(more)}"#),
+                source.request(
+                    "/api/v3/device", #"{"user_id":"M",\#(tokens),\#(more)}"#, key: "X_KEY",
+                    method: "PUT"),
+            ] {
+                let answer = try source.app.daemon.send(request)
+                #expect(answer.status == 200, "\(request.target): \(answer.text)")
+            }
+            try source.app.daemon.waitUntilLoaded()
+            let stored = try source.app.stored("properties").compactMap { $0[0] }
+            #expect(stored.count == 8)
+            for properties in stored {
+                #expect(!properties.contains("SECRET"), "\(properties)")
+                let json = try JSON(parsing: properties.utf8)
+                #expect(json["model"] == .string("M1"), "\(properties)")
+            }
+            #expect(stored.filter { $0.contains("\"n\"") }.count == 7, "\(stored)")
+        }
+
         @Test func pushwoosh() throws {
             let source = try SourceApp(Shared.daemon)
             func call(_ method: String, _ members: String) -> Request {

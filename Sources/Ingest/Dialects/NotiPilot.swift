@@ -40,10 +40,7 @@ struct NotiPilotCall: DialectCall {
                 "provider": device["provider"],
                 "person_id": device.first("user_id", "external_id", "person_id"),
             ],
-            [
-                "time_zone": attribute("timezone") ?? attribute("time_zone"),
-                "token": device["token"],
-            ],
+            ["time_zone": attribute("timezone") ?? attribute("time_zone")],
             rest: attributes?.rest(without: Self.columns))
     }
 

@@ -31,6 +31,10 @@ struct NotiPilotCall: DialectCall {
         }
         let attributes = device["attributes"]?.object
         func attribute(_ name: StaticString) -> SourceJSON? { attributes?[name] ?? device[name] }
+        // Attributes are the app's own: what it calls topics may be anything, and no device goes
+        // unregistered for it.
+        let topics = attributes?["topics"]
+        let isOther = topics.map { (try? EventDecoder.check(topics: $0)) == nil } ?? false
         lines.add(
             change, of: device["device_uid"], receivedAt: receivedAt,
             [
@@ -40,8 +44,11 @@ struct NotiPilotCall: DialectCall {
                 "provider": device["provider"],
                 "person_id": device.first("user_id", "external_id", "person_id"),
             ],
-            ["time_zone": attribute("timezone") ?? attribute("time_zone")],
-            rest: attributes?.rest(without: Self.columns))
+            [
+                "time_zone": attribute("timezone") ?? attribute("time_zone"),
+                "attribute_topics": isOther ? topics : nil,
+            ],
+            rest: attributes?.rest(without: Self.columns + (isOther ? ["topics"] : [])))
     }
 
     func answer(_ outcome: DialectOutcome) -> Response {

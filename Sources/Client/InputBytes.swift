@@ -92,6 +92,17 @@ package final class InputBytes {
     }
 }
 
+extension InputBytes {
+    /// What is left of it.
+    ///
+    /// - Parameter bytesMax: Reading ends when there is more.
+    package func all(upTo bytesMax: Int = .max) throws(ClientError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count <= bytesMax, try read(into: &bytes) {}
+        return bytes
+    }
+}
+
 /// The system's words for an `errno`, in lower case.
 package func systemReason(_ code: Int32) -> String {
     // SAFETY: strerror answers a static or thread-local string that is copied at once.

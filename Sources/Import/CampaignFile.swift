@@ -23,8 +23,6 @@ package struct CampaignFile: Sendable {
     private var places: [[String]: Int] = [:]
 
     package static let columns = ["name", "provider", "sent_at", "audience", "variant"]
-    private static let idBytesMax = 128
-    private static let textBytesMax = 512
 
     /// Reads a file to its end.
     ///
@@ -33,7 +31,8 @@ package struct CampaignFile: Sendable {
     package init(_ input: SendInput, app: String?) throws(ClientError) {
         name = input.name
         self.app = app
-        let bytes = try Self.bytes(of: input)
+        // All of it: files of campaigns are small, and what they are is seen at their beginning.
+        let bytes = try InputBytes(input).all()
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         if bytes[start...].first(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) })
             == UInt8(ascii: "{")
@@ -42,14 +41,6 @@ package struct CampaignFile: Sendable {
         } else {
             try readTable(bytes)
         }
-    }
-
-    /// All of it: files of campaigns are small, and what they are is seen at their beginning.
-    private static func bytes(of input: SendInput) throws(ClientError) -> [UInt8] {
-        let source = try InputBytes(input)
-        var bytes: [UInt8] = []
-        while try source.read(into: &bytes) {}
-        return bytes
     }
 
     private mutating func readTable(_ bytes: [UInt8]) throws(ClientError) {
@@ -141,23 +132,19 @@ package struct CampaignFile: Sendable {
     private func campaign(_ line: Int, _ values: [String: String?]) throws(RowError) -> Line {
         func text(_ name: String, _ limit: Int) throws(RowError) -> String? {
             guard let value = values[name] ?? nil else { return nil }
-            guard value.utf8.count <= limit else {
-                throw RowError("\(name) is \(value.utf8.count) bytes, limit is \(limit)")
-            }
-            guard !value.utf8.contains(0) else { throw RowError("\(name) has a NUL") }
-            return value
+            return try TableText.checked(value, name, bytesMax: limit)
         }
         let ids = [
-            try text("id", Self.idBytesMax), try text("campaign_id", Self.idBytesMax),
+            try text("id", TableText.idBytesMax), try text("campaign_id", TableText.idBytesMax),
         ]
         guard let id = ids[0] ?? ids[1] else { throw RowError("id is missing") }
-        let named = try text("app", Self.idBytesMax)
+        let named = try text("app", TableText.idBytesMax)
         guard let app = named ?? app else {
             throw RowError("app is missing: give --app, or a column \"app\"")
         }
         var known: [String: String?] = [:]
         for name in Self.columns where values.keys.contains(name) {
-            let value = try text(name, Self.textBytesMax)
+            let value = try text(name, TableText.textBytesMax)
             guard name == "sent_at", let value else {
                 known[name] = .some(value)
                 continue

@@ -20,6 +20,35 @@ package final class Rejects {
         self.separator = separator
     }
 
+    /// Where the rows of a file go that are refused, if nothing else is said.
+    package static func path(of file: String) -> String {
+        (file == "-" ? "stdin" : file) + ".rejects"
+    }
+
+    /// Why refused rows cannot go to these files: one of them is a file that is read, or two are the same,
+    /// by whatever names. The first row would empty it.
+    ///
+    /// - Parameters:
+    ///   - paths: Where rows of the files are to go, in their order.
+    ///   - files: What is imported; `-` is standard input.
+    ///   - others: What else is read.
+    /// - Returns: One line; nil where all is well.
+    package static func conflict(
+        of paths: [String], for files: [String], others: [String] = []
+    ) -> String? {
+        var taken: [FilePlace: String] = [:]
+        for file in files + others {
+            if let place = FilePlace(file == "-" ? "/dev/stdin" : file) { taken[place] = file }
+        }
+        for (path, file) in zip(paths, files) {
+            guard let place = FilePlace(path) else { continue }
+            guard let other = taken.updateValue(path, forKey: place) else { continue }
+            return "refused rows of \"\(file)\" cannot go to \"\(path)\": "
+                + "it is the same file as \"\(other)\""
+        }
+        return nil
+    }
+
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     /// Adds a row.

@@ -13,7 +13,8 @@ extension EventDecoder {
         if let topics = SourceJSON(bytes).object?["topics"] { try Self.check(topics: topics) }
     }
 
-    private static func check(topics: SourceJSON) throws(Rejection) {
+    /// Checks the topics of a device: an array of texts that are not empty, within the limits.
+    static func check(topics: SourceJSON) throws(Rejection) {
         guard topics.raw.first == Ascii.leftBracket, let elements = topics.elements else {
             throw Rejection(.invalidTopics)
         }

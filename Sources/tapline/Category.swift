@@ -1,4 +1,5 @@
 import Client
+import Import
 import Load
 import Options
 import Platform
@@ -73,13 +74,13 @@ enum CategoryFile {
 
     static func read(_ name: String) throws(CategoryFileError) -> [Categories.Category] {
         let bytes: [UInt8]
-        do throws(SystemError) {
-            bytes = try File.contents(of: name == "-" ? "/dev/stdin" : name)
+        do throws(ClientError) {
+            bytes = try InputBytes(.file(name)).all(upTo: bytesMax)
         } catch {
-            throw CategoryFileError(message: "cannot be read: \(error)")
+            throw CategoryFileError(message: error.message)
         }
         guard bytes.count <= bytesMax else {
-            throw CategoryFileError(message: "is \(bytes.count) bytes, limit is \(bytesMax)")
+            throw CategoryFileError(message: "is more than \(bytesMax) bytes, the limit")
         }
         let first = bytes.first { ![0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF].contains($0) }
         let categories =
@@ -105,6 +106,9 @@ enum CategoryFile {
     private static func fromJSON(
         _ bytes: [UInt8]
     ) throws(CategoryFileError) -> [Categories.Category] {
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            throw CategoryFileError(message: "is not valid UTF-8")
+        }
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         guard let value = JSONValue.parse(bytes.starts(with: mark) ? Array(bytes[3...]) : bytes)
         else { throw CategoryFileError(message: "is not valid JSON") }
@@ -119,7 +123,8 @@ enum CategoryFile {
                 buttons.append(
                     Categories.Button(
                         id: try identifier(text(button["id"]), "id", place),
-                        label: text(button["label"]), type: text(button["type"]),
+                        label: try note(text(button["label"]), "label", place),
+                        type: try note(text(button["type"]), "type", place),
                         opensApp: try flag(
                             text(button["startApplication"] ?? button["opens_app"]), place)))
             }
@@ -127,7 +132,8 @@ enum CategoryFile {
                 Categories.Category(
                     id: try identifier(
                         text(item["id"] ?? item["categoryId"] ?? item["category_id"]), "id", place),
-                    label: text(item["label"] ?? item["name"]), buttons: buttons))
+                    label: try note(text(item["label"] ?? item["name"]), "label", place),
+                    buttons: buttons))
         }
         return categories
     }
@@ -146,14 +152,25 @@ enum CategoryFile {
         _ text: String?, _ name: String, _ place: String
     ) throws(CategoryFileError) -> String {
         guard let text else { throw CategoryFileError(message: "\(place): \(name) is missing") }
-        guard text.utf8.count <= 128 else {
-            throw CategoryFileError(
-                message: "\(place): \(name) is \(text.utf8.count) bytes, limit is 128")
+        return try checked(text, name, TableText.idBytesMax, place)
+    }
+
+    /// A label or a type.
+    private static func note(
+        _ text: String?, _ name: String, _ place: String
+    ) throws(CategoryFileError) -> String? {
+        guard let text else { return nil }
+        return try checked(text, name, TableText.textBytesMax, place)
+    }
+
+    private static func checked(
+        _ text: String, _ name: String, _ limit: Int, _ place: String
+    ) throws(CategoryFileError) -> String {
+        do throws(RowError) {
+            return try TableText.checked(text, name, bytesMax: limit)
+        } catch {
+            throw CategoryFileError(message: "\(place): \(error.reason)")
         }
-        guard !text.utf8.contains(0) else {
-            throw CategoryFileError(message: "\(place): \(name) has a NUL")
-        }
-        return text
     }
 
     private static func flag(
@@ -174,23 +191,19 @@ enum CategoryFile {
     private static func fromCSV(
         _ bytes: [UInt8]
     ) throws(CategoryFileError) -> [Categories.Category] {
-        var rows = records(String(decoding: bytes, as: UTF8.self))
-        guard !rows.isEmpty, rows[0].fields.map({ $0.lowercased() }) == columns else {
-            throw CategoryFileError(
-                message: "line 1 does not name the columns " + columns.joined(separator: ", "))
-        }
-        rows.removeFirst()
         var categories: [Categories.Category] = []
-        for (line, fields) in rows {
-            let place = "line \(line)"
-            guard fields.count == columns.count else {
-                throw CategoryFileError(
-                    message: "\(place) has \(fields.count) columns, not \(columns.count)")
+        for row in try rows(bytes).dropFirst() {
+            let place = "line \(row.line)"
+            let fields: [String]
+            switch row.fields {
+            case .success(let texts): fields = texts
+            case .failure(let error):
+                throw CategoryFileError(message: "\(place): \(error.reason)")
             }
             let values = fields.map { $0.isEmpty ? nil : $0 }
             let id = try identifier(values[0], columns[0], place)
             var buttons: [Categories.Button] = []
-            var label = values[1]
+            var label = try note(values[1], columns[1], place)
             if let last = categories.last, last.id == id {
                 categories.removeLast()
                 buttons = last.buttons
@@ -199,46 +212,32 @@ enum CategoryFile {
             if values[2...].contains(where: { $0 != nil }) {
                 buttons.append(
                     Categories.Button(
-                        id: try identifier(values[2], columns[2], place), label: values[3],
-                        type: values[4], opensApp: try flag(values[5], place)))
+                        id: try identifier(values[2], columns[2], place),
+                        label: try note(values[3], columns[3], place),
+                        type: try note(values[4], columns[4], place),
+                        opensApp: try flag(values[5], place)))
             }
             categories.append(Categories.Category(id: id, label: label, buttons: buttons))
         }
         return categories
     }
 
-    /// The records of a CSV (RFC 4180), each with the line that it begins on; blank lines are none.
-    private static func records(_ text: String) -> [(line: Int, fields: [String])] {
-        var records: [(line: Int, fields: [String])] = []
-        var (fields, field, line, first) = ([String](), "", 1, 1)
-        var isQuoted = false
-        func isBlank() -> Bool { fields.isEmpty && field.isEmpty }
-        func end() {
-            if !isBlank() { records.append((first, fields + [field])) }
-            (fields, field) = ([], "")
+    /// All rows, the names of columns first, which are right.
+    private static func rows(_ bytes: [UInt8]) throws(CategoryFileError) -> [Row] {
+        var rows: [Row] = []
+        do throws(ClientError) {
+            let reader = try RowReader(.memory(name: "", bytes), separator: UInt8(ascii: ","))
+            reader.expect(fields: columns.count)
+            while let row = try reader.next() { rows.append(row) }
+        } catch {
+            throw CategoryFileError(message: error.message)
         }
-        var scalars = Array(text.unicodeScalars)[...]
-        if scalars.first == "\u{FEFF}" { scalars.removeFirst() }
-        while let scalar = scalars.popFirst() {
-            switch (scalar, isQuoted) {
-            case ("\"", true) where scalars.first == "\"":
-                field.unicodeScalars.append("\"")
-                scalars.removeFirst()
-            case ("\"", _) where isQuoted || field.isEmpty: isQuoted.toggle()
-            case (",", false):
-                fields.append(field)
-                field = ""
-            case ("\r", false) where scalars.first == "\n": break
-            case ("\n", false):
-                end()
-                line += 1
-                first = line
-            default:
-                if scalar == "\n" { line += 1 }
-                field.unicodeScalars.append(scalar)
-            }
+        guard case .success(let names)? = rows.first?.fields,
+            names.map({ $0.lowercased() }) == columns
+        else {
+            throw CategoryFileError(
+                message: "line 1 does not name the columns " + columns.joined(separator: ", "))
         }
-        end()
-        return records
+        return rows
     }
 }

@@ -29,24 +29,27 @@ func runImport(_ parsed: Parsed) throws(OptionsError) -> Int32 {
         }
         map.only.append((String(parts[0]), String(parts[1])))
     }
-    if let path = parsed.value("rejects") {
-        guard parsed.operands.count == 1, parsed.operands[0] != path else {
-            throw .badValue(
-                option: "--rejects", value: path, expected: "another file, for one FILE",
-                command: command)
-        }
+    if let path = parsed.value("rejects"), parsed.operands.count > 1 {
+        throw .badValue(
+            option: "--rejects", value: path, expected: "one FILE with it", command: command)
     }
     var seen: Set<String> = []
     for path in parsed.operands where !seen.insert(path).inserted {
         throw .badValue(
             option: "FILE", value: path, expected: "each file once", command: command)
     }
+    let rejects = parsed.operands.map { parsed.value("rejects") ?? Rejects.path(of: $0) }
+    if let conflict = Rejects.conflict(
+        of: rejects, for: parsed.operands, others: ReadyMap.named(word) == nil ? [word] : [])
+    {
+        complain("\(command): \(conflict)")
+        return 2
+    }
     let isJSON = parsed.value("format") == "json"
     let configuration = sendConfiguration(parsed, command: "import")
     if parsed.flag("dry-run") { return importNothing(parsed.operands, map, isJSON) }
     guard configuration.key != nil else { return complainOfNoKey(command) }
-    return importFiles(
-        parsed.operands, map, rejects: parsed.value("rejects"), configuration, isJSON)
+    return importFiles(parsed.operands, map, rejects: rejects, configuration, isJSON)
 }
 
 private func mapFile(_ path: String) -> String? {
@@ -108,16 +111,15 @@ private func importNothing(_ paths: [String], _ map: ColumnMap, _ isJSON: Bool) 
 }
 
 private func importFiles(
-    _ paths: [String], _ map: ColumnMap, rejects: String?, _ configuration: SendConfiguration,
-    _ isJSON: Bool
+    _ paths: [String], _ map: ColumnMap, rejects: [String],
+    _ configuration: SendConfiguration, _ isJSON: Bool
 ) -> Int32 {
     var configuration = configuration
     configuration.namesEveryRejection = true
     var line = ProgressLine(terminal: standardErrorTerminal)
     do throws(ClientError) {
         var sources: [RowSource] = []
-        for path in paths {
-            let file = rejects ?? (path == "-" ? "stdin" : path) + ".rejects"
+        for (path, file) in zip(paths, rejects) {
             sources.append(
                 try RowSource(
                     .file(path), map: map,

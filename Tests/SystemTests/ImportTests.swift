@@ -165,6 +165,31 @@ extension SystemTests {
             #expect(truncated.exit == .code(1) && truncated.error.contains("cut.txt.gz"))
         }
 
+        @Test func noFileOfRefusedRowsReplacesAFileThatIsRead() throws {
+            let app = try Shared.app()
+            let directory = TemporaryDirectory()
+            let (good, bad) = ("id\nm1\n", "id\n\n\"\n")
+            let map = try directory.file("m", "type = \"sent\"\nmessage_uid = id\n")
+            let file = try directory.file("a.csv", bad)
+            let other = try directory.file("a.csv.rejects", good)
+            let same = directory.path + "/./a.csv"
+            for arguments in [
+                [file, other], ["--rejects", same, file], ["--rejects", map, file], [file, same],
+            ] {
+                let outcome = try load(app, arguments, map: map)
+                #expect(outcome.exit == .code(2), "\(arguments): \(outcome)")
+                #expect(outcome.error.contains("it is the same file as"), "\(outcome.error)")
+            }
+            let standardInput = try load(app, ["--rejects", file, "-"], map: map, input: file)
+            #expect(standardInput.exit == .code(2), "\(standardInput)")
+            #expect(try app.count() == 0)
+            #expect(try String(contentsOfFile: file, encoding: .utf8) == bad)
+            #expect(try String(contentsOfFile: other, encoding: .utf8) == good)
+            // The rejects of an earlier import are replaced.
+            #expect(try load(app, [file], map: map).exit == .code(1))
+            #expect(try String(contentsOfFile: other, encoding: .utf8) != good)
+        }
+
         /// Events that have no id and no time are told apart by their rows: killed and sent again, in
         /// another order of rows and columns, each is stored once.
         @Test func anImportThatIsCutOffAndBegunAgainStoresEachRowOnce() throws {

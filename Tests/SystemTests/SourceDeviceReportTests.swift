@@ -205,9 +205,7 @@ extension SystemTests {
             func category(_ name: String, _ text: String, _ options: String...) throws
                 -> Outcome
             {
-                try Tapline.run(
-                    ["category", "import", "--app", app.name] + options
-                        + [try directory.file(name, text)] + app.daemon.store)
+                try Self.importCategories(app, directory.file(name, text), options)
             }
             func press(_ message: String, _ button: String, _ more: String = "") throws {
                 try Self.send(
@@ -279,7 +277,8 @@ extension SystemTests {
 
                 empty,None,,,,
                 """
-            let second = try category("c.csv", csv)
+            let zipped = try directory.file("c.csv.gz", gzip(csv))
+            let second = try Self.importCategories(app, zipped)
             #expect(second.isSuccess, "\(second)")
             #expect(try counts() == [5, 2], "m2 and m3")
             let list = try Tapline.run(
@@ -287,6 +286,8 @@ extension SystemTests {
             let found = try JSON(parsing: list.output.utf8)
             #expect(found.items.map { $0["id"] } == [.string("empty"), .string("sale")])
             #expect(found[1]["buttons"][0]["label"] == .string("Buy \"now\", or not"))
+            let long = String(repeating: "é", count: 256) + "x"
+            let header = "category_id,category_label,button_id,label,type,start_application\n"
             // A table that says nothing new of stored events counts none anew.
             #expect(
                 try category("d.csv", csv, "--replace").output
@@ -295,21 +296,45 @@ extension SystemTests {
                 ("x", "line 1 does not name the columns"),
                 ("[{}]", "category 1: id is missing"), ("[", "is not valid JSON"),
                 ("{}", "no array"),
+                (
+                    #"[{"id":"a","label":"\u0000"}]"#, "category 1: label has a NUL"
+                ),
+                (
+                    #"[{"id":"a","buttons":[{"id":"b","type":"\#(long)"}]}]"#,
+                    "category 1, button 1: type is 513 bytes, limit is 512"
+                ),
                 (#"[{"id":"a"},{"id":"a"}]"#, "category \"a\" is there twice"),
                 (
                     #"[{"id":"a","buttons":[{"id":"b","startApplication":2}]}]"#,
                     "category 1, button 1: startApplication is \"2\", not 0 or 1"
                 ),
-                (
-                    "category_id,category_label,button_id,label,type,start_application\na,b\n",
-                    "line 2 has 2 columns, not 6"
-                ),
+                (header + "a,b\n", "line 2: has 2 columns, expected 6"),
+                (header + "a,,b,\"c,,\n", "line 2: a quote is not closed"),
+                (header + "a,,b,\"c\"d,,\n", "line 2: text follows a closing quote"),
+                (header + "a,,b,\0,,\n", "line 2: label has a NUL"),
+                (header + "a,\(long),b,,,\n", "line 2: category_label is 513 bytes, limit is 512"),
             ] {
                 let refused = try category("bad", text)
                 #expect(refused.exit == .code(1))
                 #expect(refused.complaints.first?.contains(message) == true, "\(refused)")
             }
+            for (before, after, message) in [
+                (header + "a,,b,", ",,\n", "line 2: column 4 is not valid UTF-8"),
+                (#"[{"id":""#, #""}]"#, "is not valid UTF-8"),
+            ] {
+                let refused = try Self.importCategories(
+                    app, directory.file("bad", Array(before.utf8) + [0xFF] + Array(after.utf8)))
+                let isNamed = refused.complaints.first?.contains(message) == true
+                #expect(refused.exit == .code(1) && isNamed, "\(refused)")
+            }
             #expect(try counts() == [5, 2], "nothing is imported of a bad file")
+        }
+
+        private static func importCategories(
+            _ app: App, _ file: String, _ options: [String] = []
+        ) throws -> Outcome {
+            try Tapline.run(
+                ["category", "import", "--app", app.name] + options + [file] + app.daemon.store)
         }
     }
 }

@@ -231,6 +231,10 @@ extension SystemTests {
 
         @Test func notiPilot() throws {
             let source = try SourceApp(Shared.daemon)
+            let others = [
+                Self.topics(33), Self.topics(1, of: 65), "[\"a\",\"\"]", "\"a\"", "[1]",
+                "{\"x\":[]}", "7",
+            ]
             func call(_ name: String, _ members: String) -> Request {
                 source.request(
                     "/api/v1/\(name)-device",
@@ -289,21 +293,20 @@ extension SystemTests {
                         good,
                         ["topics={}"]),
                 ]
-                    + [
-                        (Self.topics(33), "device has 33 topics, limit is 32"),
-                        (Self.topics(1, of: 65), "a topic is 65 characters, limit is 64"),
-                        (
-                            "[\"a\",\"\"]",
-                            "field \"topics\" is not an array of texts that are not empty"
-                        ),
-                        ("\"a\"", "field \"topics\" is not an array of texts that are not empty"),
-                        ("[1]", "field \"topics\" is not an array of texts that are not empty"),
-                    ].map { topics, message in
+                    + others.map { topics in
                         DeviceCall(
-                            topics, call("register", #","attributes":{"\u0074opics":\#(topics)}"#),
-                            400,
-                            #"{"error":{"code":"bad_device","message":\#(quote(message))}}"#)
+                            topics,
+                            call("register", #","attributes":{"\u0074opics":\#(topics),"a":1}"#),
+                            200, good)
                     }, source, device: "N")
+            // What an app calls topics, and is none, is its own.
+            let kept = try source.app.stored("properties").compactMap { $0[0] }
+            for topics in others {
+                let expected = try JSON(parsing: #"{"attribute_topics":\#(topics),"a":1}"#.utf8)
+                #expect(
+                    try kept.contains { try JSON(parsing: $0.utf8) == expected },
+                    "\(topics): \(kept)")
+            }
         }
 
         @Test func sapMobileServices() throws {
@@ -332,10 +335,6 @@ extension SystemTests {
                         call(#","pushGroup":"field","topics":null"#, method: "PUT"),
                         200, good, ["push_group=field"]),
                     DeviceCall(
-                        "too many topics", call(#","topics":\#(Self.topics(33))"#), 400,
-                        #"{"error":{"code":"bad_device","message":"device has 33 topics, limit is 32"}}"#
-                    ),
-                    DeviceCall(
                         "no device", source.request("/sap/registrations", "{}"), 400,
                         #"{"error":{"code":"bad_device","message":"field \"device_id\" is required for a change of a device"}}"#
                     ),
@@ -345,7 +344,60 @@ extension SystemTests {
                     DeviceCall(
                         "gone", call("", method: "DELETE"), 200, good, ["registered=false"]),
                     DeviceCall("no key", source.request("/sap/registrations", "{}", key: nil), 401),
-                ], source, device: "S")
+                ]
+                    + [
+                        (Self.topics(33), "device has 33 topics, limit is 32"),
+                        (Self.topics(1, of: 65), "a topic is 65 characters, limit is 64"),
+                        (
+                            "[\"a\",\"\"]",
+                            "field \"topics\" is not an array of texts that are not empty"
+                        ),
+                        ("\"a\"", "field \"topics\" is not an array of texts that are not empty"),
+                        ("[1]", "field \"topics\" is not an array of texts that are not empty"),
+                    ].map { topics, message in
+                        DeviceCall(
+                            topics, call(#","\u0074opics":\#(topics)"#), 400,
+                            #"{"error":{"code":"bad_device","message":\#(quote(message))}}"#)
+                    }, source, device: "S")
+        }
+
+        /// Whoever has a push token can write to the device.
+        @Test func noPushTokenIsKept() throws {
+            let source = try SourceApp(Shared.daemon)
+            let tokens =
+                #""token":"SECRET","push_token":"SECRET","\u0074oken":"SECRET","model":"M1""#
+            let more =
+                #""deviceToken":"SECRET","registration_id":"SECRET","push":{"FCM-Token":"SECRET","n":1}"#
+            let (id, token) = try Self.register(source, "{\"device\":{\(tokens)}}")
+            let app = quote(source.alias)
+            for request in [
+                Self.call(source, "\(id)/push_registration", "{\(tokens),\(more)}", token: token),
+                Self.call(
+                    source, "\(id)", #"{"device":{\#(tokens),\#(more)}}"#, token: token,
+                    method: "PATCH"),
+                SourceAliasTests.pushwoosh(source, "registerDevice", "\(tokens),\(more)"),
+                SourceAliasTests.pushwoosh(source, "setTags", "\(tokens),\"tags\":{\(more)}"),
+                source.request(
+                    "/api/v1/register-device",
+                    #"{"app_id":\#(app),"device_uid":"N",\#(tokens),"attributes":{\#(tokens),\#(more)}}"#,
+                    key: nil),
+                source.request("/sap/registrations", #"{"deviceId":"S",\#(tokens),\#(more)}"#),
+                source.request(
+                    "/api/v3/device", #"{"user_id":"M",\#(tokens),\#(more)}"#, key: "X_KEY",
+                    method: "PUT"),
+            ] {
+                let answer = try source.app.daemon.send(request)
+                #expect(answer.status == 200, "\(request.target): \(answer.text)")
+            }
+            try source.app.daemon.waitUntilLoaded()
+            let stored = try source.app.stored("properties").compactMap { $0[0] }
+            #expect(stored.count == 8)
+            for properties in stored {
+                #expect(!properties.contains("SECRET"), "\(properties)")
+                let json = try JSON(parsing: properties.utf8)
+                #expect(json["model"] == .string("M1"), "\(properties)")
+            }
+            #expect(stored.filter { $0.contains("\"n\"") }.count == 7, "\(stored)")
         }
 
         @Test func pushwoosh() throws {

@@ -32,7 +32,8 @@ struct DialectLines {
     /// - Parameters:
     ///   - receivedAt: Microseconds since 1970 UTC.
     ///   - fields: The columns of an event.
-    ///   - properties: What else, by the names that the device table has, then as the source has it.
+    ///   - properties: What else, by the names that the device table has.
+    ///   - rest: An object of what else, as the source has it; its push tokens are left out.
     mutating func add(
         _ change: DeviceChange, of device: SourceJSON?, receivedAt: Int64,
         _ fields: KeyValuePairs<StaticString, SourceJSON?>,
@@ -46,7 +47,7 @@ struct DialectLines {
             members.put("device_id", device, &bytes)
             for (name, value) in fields { members.put(name, value, &bytes) }
             for (name, value) in properties { members.put(name, value, &bytes) }
-            members.put("properties", rest, &bytes)
+            members.put("properties", rest?.object?.withoutTokens(), &bytes)
             members.end(&bytes)
         }
     }

@@ -31,6 +31,10 @@ struct NotiPilotCall: DialectCall {
         }
         let attributes = device["attributes"]?.object
         func attribute(_ name: StaticString) -> SourceJSON? { attributes?[name] ?? device[name] }
+        // Attributes are the app's own: what it calls topics may be anything, and no device goes
+        // unregistered for it.
+        let topics = attributes?["topics"]
+        let isOther = topics.map { (try? EventDecoder.check(topics: $0)) == nil } ?? false
         lines.add(
             change, of: device["device_uid"], receivedAt: receivedAt,
             [
@@ -42,9 +46,9 @@ struct NotiPilotCall: DialectCall {
             ],
             [
                 "time_zone": attribute("timezone") ?? attribute("time_zone"),
-                "token": device["token"],
+                "attribute_topics": isOther ? topics : nil,
             ],
-            rest: attributes?.rest(without: Self.columns))
+            rest: attributes?.rest(without: Self.columns + (isOther ? ["topics"] : [])))
     }
 
     func answer(_ outcome: DialectOutcome) -> Response {

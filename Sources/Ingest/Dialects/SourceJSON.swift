@@ -102,24 +102,60 @@ struct SourceObject: Sendable {
     ///
     /// - Returns: Nil when there is none.
     func rest(without names: [StaticString]) -> SourceJSON? {
-        var rest: [UInt8] = []
-        for member in members where !names.contains(where: { has(member, $0) }) {
-            rest.append(rest.isEmpty ? Ascii.leftBrace : Ascii.comma)
-            // The quotes of the key, too.
-            rest += bytes[member.key.lowerBound - 1...member.key.upperBound]
-            rest.append(Ascii.colon)
-            rest += bytes[member.value]
+        written(members.filter { member in !names.contains { has(member, $0) } }) { $0.raw }
+    }
+
+    /// The members but for push tokens, also those of objects inside, as an object: whoever has a token can
+    /// write to the device, so none is kept.
+    ///
+    /// A token is known by its name. Objects deeper than a line may nest are left as they are: the decoder
+    /// rejects them.
+    ///
+    /// - Returns: Nil when there is none.
+    func withoutTokens(depth: Int = 0) -> SourceJSON? {
+        written(members.filter { !Self.isToken(name(of: $0)) }) { value in
+            guard depth < JSONLimits.depthMax, let inner = SourceObject(value) else {
+                return value.raw
+            }
+            return inner.withoutTokens(depth: depth + 1)?.raw ?? Array("{}".utf8)[...]
         }
-        guard !rest.isEmpty else { return nil }
-        rest.append(Ascii.rightBrace)
-        return SourceJSON(rest)
+    }
+
+    /// Whether a member of this name is a push token: `token`, `push_token`, `deviceToken`, `registration_id`.
+    private static func isToken(_ name: String) -> Bool {
+        let letters = name.lowercased().filter(\.isLetter)
+        return letters.hasSuffix("token") || letters.hasSuffix("registrationid")
+    }
+
+    private func written(
+        _ members: [JSONBody.Member], _ value: (SourceJSON) -> ArraySlice<UInt8>
+    ) -> SourceJSON? {
+        var text: [UInt8] = []
+        for member in members {
+            text.append(text.isEmpty ? Ascii.leftBrace : Ascii.comma)
+            // The quotes of the key, too.
+            text += bytes[member.key.lowerBound - 1...member.key.upperBound]
+            text.append(Ascii.colon)
+            text += value(SourceJSON(bytes, member.value))
+        }
+        guard !text.isEmpty else { return nil }
+        text.append(Ascii.rightBrace)
+        return SourceJSON(text)
     }
 
     private func has(_ member: JSONBody.Member, _ name: StaticString) -> Bool {
-        let key = bytes.rawSpan.extracting(member.key)
-        guard member.isKeyEscaped else { return key.is(name) }
+        guard member.isKeyEscaped else { return bytes.rawSpan.extracting(member.key).is(name) }
+        let key = unescaped(member.key)
+        return key.rawSpan.is(name)
+    }
+
+    private func name(of member: JSONBody.Member) -> String {
+        String(decoding: unescaped(member.key).array, as: UTF8.self)
+    }
+
+    private func unescaped(_ key: Range<Int>) -> ByteBuffer {
         var text = ByteBuffer(capacity: 64)
-        JSONText.unescape(bytes.rawSpan, member.key, into: &text)
-        return text.rawSpan.is(name)
+        JSONText.unescape(bytes.rawSpan, key, into: &text)
+        return text
     }
 }

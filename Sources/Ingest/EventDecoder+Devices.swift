@@ -13,8 +13,18 @@ extension EventDecoder {
         if let topics = SourceJSON(bytes).object?["topics"] { try Self.check(topics: topics) }
     }
 
+    /// Whether a value is an array of texts that are not empty, however many and long.
+    static func isListOfTopics(_ value: SourceJSON) -> Bool {
+        do throws(Rejection) {
+            try check(topics: value)
+            return true
+        } catch {
+            return error.code != .invalidTopics
+        }
+    }
+
     /// Checks the topics of a device: an array of texts that are not empty, within the limits.
-    static func check(topics: SourceJSON) throws(Rejection) {
+    private static func check(topics: SourceJSON) throws(Rejection) {
         guard topics.raw.first == Ascii.leftBracket, let elements = topics.elements else {
             throw Rejection(.invalidTopics)
         }

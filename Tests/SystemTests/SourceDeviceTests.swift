@@ -231,10 +231,7 @@ extension SystemTests {
 
         @Test func notiPilot() throws {
             let source = try SourceApp(Shared.daemon)
-            let others = [
-                Self.topics(33), Self.topics(1, of: 65), "[\"a\",\"\"]", "\"a\"", "[1]",
-                "{\"x\":[]}", "7",
-            ]
+            let others = ["[\"a\",\"\"]", "\"a\"", "[1]", "{\"x\":[]}", "7"]
             func call(_ name: String, _ members: String) -> Request {
                 source.request(
                     "/api/v1/\(name)-device",
@@ -298,6 +295,15 @@ extension SystemTests {
                             topics,
                             call("register", #","attributes":{"\u0074opics":\#(topics),"a":1}"#),
                             200, good)
+                    }
+                    + [
+                        (Self.topics(33), "device has 33 topics, limit is 32"),
+                        (Self.topics(1, of: 65), "a topic is 65 characters, limit is 64"),
+                    ].map { topics, message in
+                        DeviceCall(
+                            topics, call("register", #","attributes":{"\u0074opics":\#(topics)}"#),
+                            400,
+                            #"{"error":{"code":"bad_device","message":\#(quote(message))}}"#)
                     }, source, device: "N")
             // What an app calls topics, and is none, is its own.
             let kept = try source.app.stored("properties").compactMap { $0[0] }

@@ -31,10 +31,10 @@ struct NotiPilotCall: DialectCall {
         }
         let attributes = device["attributes"]?.object
         func attribute(_ name: StaticString) -> SourceJSON? { attributes?[name] ?? device[name] }
-        // Attributes are the app's own: what it calls topics may be anything, and no device goes
-        // unregistered for it.
+        // Attributes are the app's own: what it calls topics may be something else than a list of texts, and
+        // no device goes unregistered for it.
         let topics = attributes?["topics"]
-        let isOther = topics.map { (try? EventDecoder.check(topics: $0)) == nil } ?? false
+        let isOther = topics.map { !EventDecoder.isListOfTopics($0) } ?? false
         lines.add(
             change, of: device["device_uid"], receivedAt: receivedAt,
             [

@@ -1,5 +1,6 @@
 import HTTPServer
 import Ingest
+import Platform
 import Report
 
 /// What a path of reports gives.
@@ -169,21 +170,8 @@ struct ReportRequest: Sendable {
         items.append(("as-of", report.asOf))
         items.append(("journeys", report.hasJourneys ? "always" : "never"))
         items.append(("offset", "\(options.offset + rowsMax)"))
-        let query = items.map { "\($0.name)=\(Self.escaped($0.value))" }
+        let query = items.map { "\($0.name)=\(percentEncoded($0.value))" }
         return path + "?" + query.joined(separator: "&")
-    }
-
-    /// Everything but unreserved characters (RFC 3986 §2.3) as `%XX`.
-    static func escaped(_ text: String) -> String {
-        text.utf8.reduce(into: "") { result, byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
-                result.unicodeScalars.append(UnicodeScalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                result += digits.count < 2 ? "%0" + digits : "%" + digits
-            }
-        }
     }
 }
 

@@ -11,7 +11,7 @@ func runTail(_ parsed: Parsed) -> Int32 {
         return complainOfNoKey("tapline tail")
     }
     let query = ["type", "campaign", "device", "message"].compactMap { name in
-        parsed.value(name).map { "\(name)=\(escapedForQuery($0))" }
+        parsed.value(name).map { "\(name)=\(percentEncoded($0))" }
     }
     let path = "/v1/tail" + (query.isEmpty ? "" : "?" + query.joined(separator: "&"))
     let terminal = Terminal(descriptor: 1, surroundings: surroundings)
@@ -71,17 +71,4 @@ private func line(of data: String, on terminal: Terminal) -> String {
         words.append("\(shown)=\(plain ? value : text)")
     }
     return words.joined(separator: " ")
-}
-
-/// Everything but unreserved characters (RFC 3986 §2.3) as `%XX`.
-private func escapedForQuery(_ text: String) -> String {
-    text.utf8.reduce(into: "") { result, byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
-            result.unicodeScalars.append(UnicodeScalar(byte))
-        default:
-            let digits = String(byte, radix: 16, uppercase: true)
-            result += digits.count < 2 ? "%0" + digits : "%" + digits
-        }
-    }
 }

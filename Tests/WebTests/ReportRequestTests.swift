@@ -1,5 +1,6 @@
 import HTTPServer
 import Ingest
+import Platform
 import Report
 import Testing
 
@@ -104,10 +105,10 @@ import Testing
     }
 
     @Test func onlyUnreservedCharactersStayInALink() {
-        #expect(ReportRequest.escaped("aZ09-._~") == "aZ09-._~")
-        #expect(ReportRequest.escaped("a b+/?&=ü") == "a%20b%2B%2F%3F%26%3D%C3%BC")
+        #expect(percentEncoded("aZ09-._~") == "aZ09-._~")
+        #expect(percentEncoded("a b+/?&=ü") == "a%20b%2B%2F%3F%26%3D%C3%BC")
         let all = String(decoding: (1...127).map { UInt8($0) }, as: UTF8.self)
-        let target = RequestTarget("/?x=" + ReportRequest.escaped(all))
+        let target = RequestTarget("/?x=" + percentEncoded(all))
         #expect(target.queryItem("x") == all)
     }
 

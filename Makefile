@@ -11,9 +11,10 @@ ORACLE_SEED ?= 1
 SOAK_KILLS ?= 200
 SOAK_POSTGRES_KILLS ?= 50
 SOAK_EVENTS ?= 1000000
+SOAK_HOURS ?= 24
 SOAK_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 FUZZ_SECONDS ?= 60
-FUZZ_PROPERTIES ?= json gzip lines time spool
+FUZZ_PROPERTIES ?= json gzip lines time spool source
 FUZZ_BUILD = swift build -c release --product fuzz --scratch-path .build/fuzz --sanitize address \
 	-Xswiftc -sanitize=fuzzer -Xswiftc -DLIBFUZZER -Xcc -fsanitize=fuzzer-no-link \
 	-Xswiftc -use-ld=lld
@@ -26,7 +27,7 @@ SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 SWIFT_TEST = timeout --kill-after=30 2400 swift test
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test test-oracle test-sanitize soak soak-outage fuzz lint unit install clean packages test-packages
+.PHONY: build demo test test-oracle test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages
 .PHONY: bench bench-scale bench-report bench-compare bench-abuse bench-profile bench-packages
 
 build: packages
@@ -102,6 +103,11 @@ soak: build test-packages
 # times as fast; then all is loaded and verified.
 soak-outage: build bench-packages
 	python3 Benchmarks/hour.py --binary $(BINARY) --write docs/benchmarks.md $(HOUR_OPTIONS)
+
+# SOAK_HOURS at half load with a restart of PostgreSQL each hour: memory, descriptors and threads must not
+# grow, all is verified. SOAK_HOURS=0.2 DAY_OPTIONS="--restart-every 25" is the same in twelve minutes.
+soak-day: build bench-packages
+	python3 Benchmarks/day.py --binary $(BINARY) --hours $(SOAK_HOURS) --write docs/reliability.md $(DAY_OPTIONS)
 
 # Each property of Tests/Fuzz for FUZZ_SECONDS with libFuzzer and the address sanitizer. What it finds of
 # interest goes to .build/fuzz/corpus; what breaks a property goes to Tests/Fuzz/corpus and is to be kept,

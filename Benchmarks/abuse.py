@@ -2,7 +2,8 @@
 """Measures what a polite client sees while others abuse the daemon, side by side in one run.
 
 The polite client posts one event after the other over one connection. Each round measures it alone,
-beside each abuser, beside all of them, and alone again; the slower of the two alone is its normal.
+beside processes that only burn the CPU, beside each abuser, beside all of them, and beside the burners
+again.
 
   idle    5000 connections that say nothing
   slow    heads and bodies that never end, and answers that nobody reads
@@ -12,10 +13,17 @@ beside each abuser, beside all of them, and alone again; the slower of the two a
   cut     connections that end within a head or a body
   noise   512 random bytes a connection
 
-Abusers are elsewhere as a rule; here they share the cores with the daemon. So they run at nice 19, in a
-session of their own, and get what the daemon, its database and the polite client leave. `spin` is as
-many processes, just as nice, that only burn the CPU: what the scheduler of this machine does with them
-is no fault of the daemon, and the rest is.
+Abusers are other machines; here they share the cores with the daemon. So they run as SCHED_IDLE: the
+daemon, its database and the polite client take a core from them at once, and what they take from the
+polite client, they take through the daemon. They still need the kernel, the caches and the memory of
+this machine; so the normal of the polite client is its p99 beside as many processes of the same kind
+that never talk to the daemon (`spin`), measured before and after in the same round. The same is done
+with all of them at the priority of the daemon: there the scheduler decides most of it. Where the kernel
+groups tasks by session and others work too, what the idle ones use is still taken from the share of
+this session: `spin` is slower than alone then, so take figures on a quiet machine.
+
+Each abuser has addresses of its own, as other machines have, a thousand connections an address: the
+limits of the daemon are its defaults, but for the timeouts, which would end the idle ones too soon.
 """
 import argparse
 import gzip
@@ -30,20 +38,24 @@ from common.document import log
 
 IDLE = 5000
 KINDS = ["idle", "slow", "bomb", "large", "deep", "cut", "noise"]
-BUSY = ["bomb", "large", "deep", "cut", "noise"]
 
 ROWS = [
     ("p50", "alone: p50, ms", "{:.2f}"),
     ("p99", "… p99, ms", "{:.2f}"),
-    ("spin_p50", "beside as many processes that only burn the CPU: p50, ms", "{:.2f}"),
+    ("spin_p50", "**normal**: beside as many idle-priority processes that only burn the CPU: p50, ms", "{:.2f}"),
     ("spin_p99", "… p99, ms", "{:.2f}"),
     *[(kind, f"beside `{kind}`: p99, ms", "{:.2f}") for kind in KINDS],
     ("all_p50", "beside all of them: p50, ms", "{:.2f}"),
     ("all_p99", "… p99, ms", "{:.2f}"),
-    ("ratio", "**p99 beside all of them / alone** (target 2 or less)", "{:.2f}"),
-    ("spin_ratio", "**p99 beside all of them / beside those that only burn the CPU**", "{:.2f}"),
-    ("http", "cores that the HTTP threads use then", "{:.2f}"),
+    ("ratio", "**p99 beside all of them / normal** (target 2 or less)", "{:.2f}"),
+    ("worst", "… the worst of the single ones / normal", "{:.2f}"),
+    ("alone_ratio", "… p99 beside all of them / alone", "{:.2f}"),
+    ("http", "cores that the HTTP threads use beside all of them", "{:.2f}"),
     ("large_bodies", "… the threads for large bodies", "{:.2f}"),
+    ("refused", "new connections a second that are refused then", "{:,.0f}"),
+    ("equal_spin_p99", "at the daemon's own priority: p99 beside those that only burn the CPU, ms", "{:.2f}"),
+    ("equal_all_p99", "… beside all abusers, ms", "{:.2f}"),
+    ("equal_ratio", "… the one over the other", "{:.2f}"),
 ]
 
 
@@ -58,8 +70,8 @@ def request(key, body, *headers):
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def connect(port):
-    one = socket.create_connection(("127.0.0.1", port), timeout=60)
+def connect(port, address="127.0.0.1"):
+    one = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(address, 0))
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return one
 
@@ -88,6 +100,7 @@ class Abuser:
 
     def __init__(self, kind, port, key):
         self.kind, self.port, self.key = kind, port, key
+        self.address = f"127.0.1.{1 + KINDS.index(kind)}" if kind in KINDS else None
         self.held, self.random = [], random.Random(1)
         encoding = "Content-Encoding: gzip"
         if kind == "bomb":
@@ -105,12 +118,13 @@ class Abuser:
 
     def hold(self):
         if self.kind == "idle":
-            self.held = [connect(self.port) for _ in range(IDLE)]
+            self.held = [connect(self.port, f"127.0.2.{1 + number // 1000}")
+                         for number in range(IDLE)]
         elif self.kind == "slow":
             full = request(self.key, event("slow").encode())
             asked = b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n"
             for number in range(200):
-                one = connect(self.port)
+                one = connect(self.port, self.address)
                 one.sendall([full[:40], full[:-3], full.split(b"{")[0], asked * 8][number % 4])
                 self.held.append(one)
 
@@ -119,7 +133,7 @@ class Abuser:
             return time.sleep(0.1)
         if self.kind == "spin":
             return sum(range(100_000))
-        with connect(self.port) as one:
+        with connect(self.port, self.address) as one:
             if self.kind == "cut":
                 one.sendall(self.bytes[: self.random.randint(1, len(self.bytes))])
             elif self.kind == "noise":
@@ -132,19 +146,11 @@ class Abuser:
                 answer(one)
 
 
-def stand_back(nice):
-    """Sets the niceness of this process; where the kernel groups tasks by session, of its group."""
-    os.setsid()
-    try:
-        with open("/proc/self/autogroup", "w") as group:
-            group.write(str(nice))
-    except OSError:
-        pass
-    os.setpriority(os.PRIO_PROCESS, 0, nice)
-
-
-def abuse(kind, port, key, nice, ready, stop, rounds):
-    stand_back(nice)
+def abuse(kind, port, key, stands_back, ready, stop, rounds):
+    # In the session of the daemon: where the kernel groups tasks by session, it would weigh this one
+    # against the daemon's as if its tasks were ordinary ones.
+    if stands_back:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     one = Abuser(kind, port, key)
     one.hold()
     ready.set()
@@ -161,7 +167,7 @@ def abuse(kind, port, key, nice, ready, stop, rounds):
 class Abuse:
     """Abusers at work, a process each."""
 
-    def __init__(self, kinds, one, nice):
+    def __init__(self, kinds, one, stands_back):
         self.stop = multiprocessing.Event()
         self.rounds = []
         self.processes = []
@@ -169,7 +175,7 @@ class Abuse:
             ready, rounds = multiprocessing.Event(), multiprocessing.Value("L", 0)
             self.rounds.append((kind, rounds))
             process = multiprocessing.Process(
-                target=abuse, args=(kind, one.port, one.key, nice, ready, self.stop, rounds))
+                target=abuse, args=(kind, one.port, one.key, stands_back, ready, self.stop, rounds))
             process.start()
             self.processes.append(process)
             if not ready.wait(120):
@@ -205,37 +211,48 @@ def polite(one, count):
     return sorted(times)
 
 
-def beside(one, kinds, chosen):
-    """p50 and p99 of the polite client in ms, and cores that the daemon's threads used meanwhile."""
+def beside(one, kinds, chosen, stands_back=True):
+    """What the polite client sees, and what the daemon does meanwhile."""
     deadline = time.monotonic() + 60
     while one.metrics()["tapline_http_connections"] > 10:
         if time.monotonic() > deadline:
             daemon.fail("the connections of the abusers before were not closed in 60 s")
         time.sleep(0.05)
-    with Abuse(kinds, one, chosen.nice) as others:
+    refused = one.refused_connections()
+    with Abuse(kinds, one, stands_back) as others:
         threads, before = daemon.thread_cpu_seconds(one.pid), time.monotonic()
         times = polite(one, chosen.requests)
         seconds = time.monotonic() - before
         now = daemon.thread_cpu_seconds(one.pid)
-    cores = {name: (now[name] - threads.get(name, 0)) / seconds for name in now}
-    p50, p99 = (measure.percentile(times, share) for share in (0.50, 0.99))
+    figures = {"p50": measure.percentile(times, 0.50), "p99": measure.percentile(times, 0.99),
+               "refused": (one.refused_connections() - refused) / seconds}
+    for name, thread in (("http", "MHD-worker"), ("large_bodies", "large-bodies")):
+        figures[name] = (now[thread] - threads.get(thread, 0)) / seconds
     rates = ", ".join(f"{kind} {value.value / seconds:,.0f}/s" for kind, value in others.rounds)
-    log(f"    {'+'.join(kinds) or 'alone':40} p50 {p50:6.2f} p99 {p99:6.2f} ms  {rates}")
-    return p50, p99, cores
+    log(f"    {'+'.join(kinds) or 'alone':40} p50 {figures['p50']:6.2f} p99 {figures['p99']:6.2f} ms  "
+        f"{rates}, refused {figures['refused']:,.0f}/s")
+    return figures
 
 
 def round_of(one, chosen):
-    figures = {}
-    alone = [beside(one, [], chosen)]
-    figures["spin_p50"], figures["spin_p99"], _ = beside(one, ["spin"] * len(BUSY), chosen)
+    spin = ["spin"] * len(KINDS)
+    alone = beside(one, [], chosen)
+    figures = {"p50": alone["p50"], "p99": alone["p99"]}
+    normal = [beside(one, spin, chosen)]
     for kind in KINDS:
-        figures[kind] = beside(one, [kind], chosen)[1]
-    figures["all_p50"], figures["all_p99"], cores = beside(one, KINDS, chosen)
-    alone.append(beside(one, [], chosen))
-    figures["p50"], figures["p99"] = (max(times[index] for times in alone) for index in (0, 1))
-    figures["ratio"] = figures["all_p99"] / figures["p99"]
-    figures["spin_ratio"] = figures["all_p99"] / figures["spin_p99"]
-    figures["http"], figures["large_bodies"] = cores["MHD-worker"], cores["large-bodies"]
+        figures[kind] = beside(one, [kind], chosen)["p99"]
+    every = beside(one, KINDS, chosen)
+    normal.append(beside(one, spin, chosen))
+    figures["spin_p50"], figures["spin_p99"] = (
+        sum(times[name] for times in normal) / 2 for name in ("p50", "p99"))
+    figures["all_p50"], figures["all_p99"] = every["p50"], every["p99"]
+    figures |= {name: every[name] for name in ("http", "large_bodies", "refused")}
+    figures["ratio"] = figures["all_p99"] / figures["spin_p99"]
+    figures["alone_ratio"] = figures["all_p99"] / figures["p99"]
+    figures["worst"] = max(figures[kind] for kind in KINDS) / figures["spin_p99"]
+    figures["equal_spin_p99"] = beside(one, spin, chosen, stands_back=False)["p99"]
+    figures["equal_all_p99"] = beside(one, KINDS, chosen, stands_back=False)["p99"]
+    figures["equal_ratio"] = figures["equal_all_p99"] / figures["equal_spin_p99"]
     return figures
 
 
@@ -244,12 +261,9 @@ def main():
     options.add_argument("--binary", default=".build/release/tapline")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--requests", type=int, default=2000, help="of the polite client, each time")
-    options.add_argument("--nice", type=int, default=19, help="of the abusers, 0 to 19")
     options.add_argument("--write", help="the document to write the section to")
     chosen = options.parse_args()
-    limits = [f"http.connections_per_address_max={IDLE + 3000}",
-              f"http.connections_max={IDLE + 3000}", "http.header_timeout=5m",
-              "http.body_timeout=5m", "http.idle_timeout=10m"]
+    limits = ["http.header_timeout=5m", "http.body_timeout=5m", "http.idle_timeout=10m"]
     table = document.Table(ROWS)
     with daemon.Fresh(os.path.abspath(chosen.binary), settings=limits) as one:
         one.warm_up()

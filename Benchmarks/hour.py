@@ -7,58 +7,15 @@ while events go on coming. At the end `tapline bench --verify` holds the databas
 L1 to L7. Memory of the daemon is sampled all the time: what waits is on the disk, so it must not grow.
 """
 import argparse
-import json
 import os
-import subprocess
 import time
 
 from common import daemon, document, outage
 from common.document import log
+from common.proof import Peak, Run
 
 # Beyond what the daemon has when it begins; a batch and what reads ahead, docs/reliability.md.
 GROWTH_MB_MAX = 64
-
-
-class Bench:
-    """A `tapline bench` under way."""
-
-    def __init__(self, binary, one, events, rate, name):
-        self.binary, self.one = binary, one
-        self.log = os.path.join(one.parent, name + ".log")
-        self.process = subprocess.Popen(
-            [binary, "bench", "--url", f"http://127.0.0.1:{one.port}", "--key", one.key, "--events",
-             str(events), "--rate", str(rate), "--log", self.log, "--format", "json"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def running(self):
-        return self.process.poll() is None
-
-    def finish(self, seconds=600):
-        output, _ = self.process.communicate(timeout=seconds)
-        if self.process.returncode != 0:
-            daemon.fail(f"tapline bench ended with {self.process.returncode}: {output}")
-        return json.loads(output)
-
-    def verify(self):
-        outcome = subprocess.run(
-            [self.binary, "bench", "--verify", "--log", self.log, "--database", self.one.database,
-             "--data-dir", self.one.directory, "--format", "json"], capture_output=True, text=True,
-            timeout=1800)
-        if outcome.returncode != 0:
-            daemon.fail(f"a law is broken: {outcome.stdout}{outcome.stderr}")
-        return json.loads(outcome.stdout)
-
-
-class Peak:
-    """The memory of the daemon, sampled as often as it is asked."""
-
-    def __init__(self, one):
-        self.one, self.most = one, 0.0
-
-    def sample(self):
-        self.most = max(self.most, daemon.memory_mb(self.one.pid))
-        time.sleep(0.2)
-        return self.most
 
 
 def hour(binary, chosen):
@@ -70,7 +27,7 @@ def hour(binary, chosen):
         before = daemon.memory_mb(one.pid)
         log(f"{events:,} events at {chosen.rate:,}/s without the database")
         began = time.monotonic()
-        bench, peak = Bench(binary, one, events, chosen.rate, "outage"), Peak(one)
+        bench, peak = Run(binary, one, events, chosen.rate, "outage"), Peak(one)
         early = 0.0
         while bench.running():
             peak.sample()
@@ -97,7 +54,7 @@ def hour(binary, chosen):
         log("the database comes back")
         away.start()
         began, peak = time.monotonic(), Peak(one)
-        more = Bench(binary, one, max(chosen.rate * 5, 1000), chosen.rate, "after")
+        more = Run(binary, one, max(chosen.rate * 5, 1000), chosen.rate, "after")
         while one.metrics()["tapline_events_spooled"] > chosen.rate and \
                 time.monotonic() - began < 1800:
             peak.sample()

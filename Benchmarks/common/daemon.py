@@ -89,6 +89,10 @@ class Daemon:
             name: float(value)
             for name, value in re.findall(r"^(\w+(?:\{[^}]*\})?) ([-+.\deE]+)$", text, re.M)}
 
+    def refused_connections(self):
+        return sum(value for name, value in self.metrics().items()
+                   if name.startswith("tapline_http_connections_refused_total"))
+
     @property
     def socket(self):
         """The directory of the embedded database's socket."""

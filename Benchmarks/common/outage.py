@@ -1,9 +1,11 @@
 """A database that goes away and comes back, and what the daemon does meanwhile."""
 import os
+import signal
+import subprocess
 import time
 
 from common import load
-from common.daemon import Daemon, Fresh, memory_mb
+from common.daemon import Daemon, Fresh, fail, memory_mb
 
 
 class Away:
@@ -33,6 +35,20 @@ class Away:
         restarted = Daemon(self.keeper.binary, self.keeper.directory)
         self.keeper.process, self.keeper.port = restarted.process, restarted.port
         self._point()
+
+    def kill(self, timeout=120):
+        """Kills PostgreSQL, and waits until the daemon that embeds it has started it again."""
+        victim = self.keeper.postmaster()
+        os.kill(victim, signal.SIGKILL)
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                if self.keeper.postmaster() != victim and self.keeper.sql("SELECT 1") == "1":
+                    return self._point()
+            except (OSError, ValueError, subprocess.CalledProcessError):
+                pass
+            time.sleep(0.1)
+        fail(f"PostgreSQL was not started again within {timeout} s")
 
     def __enter__(self):
         return self

@@ -10,6 +10,7 @@ enum SpoolMetrics {
             ("unloaded_bytes", "Bytes that wait to be loaded", \.unloadedBytes),
             ("segments", "Segments on disk", \.segments),
             ("quarantined_records", "Records that could not be read", \.quarantinedRecords),
+            ("missing_segments", "Segments that were gone at their reading", \.missingSegments),
             ("torn_tails", "Torn tails cut off at start, never acknowledged", \.tornTails),
         ]
         for (name, help, number) in gauges {

@@ -29,9 +29,22 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
+    /// What one client has for itself: an IPv4 address, or the 64 bits of a network of IPv6, in which it
+    /// may choose any address.
+    var network: ClientAddress {
+        isIPv4 ? self : ClientAddress(high: high, low: 0)
+    }
+
+    private var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+
+    init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
     /// The usual text of the address, without a port.
     package var description: String {
-        if high == 0, low >> 32 == 0xFFFF {
+        if isIPv4 {
             return "\(low >> 24 & 255).\(low >> 16 & 255).\(low >> 8 & 255).\(low & 255)"
         }
         var address = in6_addr()

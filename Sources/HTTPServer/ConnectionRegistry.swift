@@ -14,11 +14,18 @@ final class ConnectionRegistry: Sendable {
         var countsByAddress: [ClientAddress: Int] = [:]
         var lingering: [Lingering] = []
         var recent: [Recent] = []
+        var rates: ConnectionRates
+        var refusals = RefusalLog()
         var busyCount = 0
         var isDraining = false
         var isStopping = false
         var isReaperDone = false
         var statistics = HTTPStatistics()
+
+        mutating func refuse(_ limit: ConnectionLimit, _ address: ClientAddress) {
+            statistics.connectionsRefused[limit, default: 0] += 1
+            refusals.note(limit, of: address)
+        }
     }
     /// A socket that libmicrohttpd has closed and whose client may still be sending. Were the last
     /// descriptor closed with bytes unread, the kernel would reset the connection and the client
@@ -39,10 +46,11 @@ final class ConnectionRegistry: Sendable {
     private static let lingeringMax = 256
     private static let lingeringTime: Microseconds = 2_000_000
 
-    private let monitor = Sync.Monitor(State())
+    private let monitor: Sync.Monitor<State>
     private let timeouts: Timeouts
     private let connectionsMax: Int
     private let connectionsPerAddressMax: Int
+    private let addressConnectionsPerSecondMax: Int
     /// How many connections over the limit are answered 503; more are closed at once.
     private let reserve: Int
 
@@ -50,6 +58,12 @@ final class ConnectionRegistry: Sendable {
         timeouts = Timeouts(configuration)
         connectionsMax = configuration.connectionsMax
         connectionsPerAddressMax = configuration.connectionsPerAddressMax
+        addressConnectionsPerSecondMax = configuration.addressConnectionsPerSecondMax
+        monitor = Sync.Monitor(
+            State(
+                rates: ConnectionRates(
+                    perSecondMax: addressConnectionsPerSecondMax,
+                    burst: max(connectionsPerAddressMax, addressConnectionsPerSecondMax))))
         reserve = max(16, configuration.connectionsMax / 20)
     }
 
@@ -58,12 +72,28 @@ final class ConnectionRegistry: Sendable {
 
     // MARK: Calls of the server's threads
 
-    /// Whether one more connection may be taken.
-    func mayAccept() -> Bool {
-        monitor.withLock { state in
-            let may = state.connections.count < hardLimit && !state.isDraining
-            if !may { state.statistics.connectionsRefused += 1 }
-            return may
+    /// Whether one more connection may be taken; asked before anything is made for it.
+    func mayAccept(_ address: ClientAddress) -> Bool {
+        let now = Clock.monotonic()
+        return monitor.withLock { state in
+            guard !state.isDraining else { return false }
+            guard state.connections.count < hardLimit else {
+                state.refuse(.all, address)
+                return false
+            }
+            guard state.rates.admit(address, now: now) else {
+                state.refuse(.rate, address)
+                return false
+            }
+            return true
+        }
+    }
+
+    private func value(_ limit: ConnectionLimit) -> Int {
+        switch limit {
+        case .all: connectionsMax
+        case .address: connectionsPerAddressMax
+        case .rate: addressConnectionsPerSecondMax
         }
     }
 
@@ -71,18 +101,18 @@ final class ConnectionRegistry: Sendable {
         let now = Clock.monotonic()
         let (connection, isFirst) = monitor.withLock { state in
             let countOfAddress = state.countsByAddress[address, default: 0]
-            var limitExceeded: Int?
+            var exceeded: ConnectionLimit?
             if state.connections.count >= connectionsMax {
-                limitExceeded = connectionsMax
+                exceeded = .all
             } else if countOfAddress >= connectionsPerAddressMax {
-                limitExceeded = connectionsPerAddressMax
+                exceeded = .address
             }
             let connection = Connection(
-                socket: socket, address: address, limitExceeded: limitExceeded, now: now)
+                socket: socket, address: address, limitExceeded: exceeded.map(value), now: now)
             state.connections[ObjectIdentifier(connection)] = connection
             state.countsByAddress[address] = countOfAddress + 1
             state.statistics.connectionsAccepted += 1
-            if limitExceeded != nil { state.statistics.connectionsRefused += 1 }
+            if let exceeded { state.refuse(exceeded, address) }
             if state.isDraining { Self.cut(connection) }
             state.recent.append(Recent(connection: connection, nextLook: now + 10_000))
             return (connection, state.recent.count == 1)
@@ -94,10 +124,13 @@ final class ConnectionRegistry: Sendable {
     /// Forgets a connection whose socket is about to be closed.
     func remove(_ connection: Connection) {
         let now = Clock.monotonic()
-        monitor.withLock { state in
+        // Nobody is woken for each connection of a storm: the thread that cuts off slow ones waits for the
+        // first that lingers, and the end of the server for the last that is busy.
+        let wakes = monitor.withLock { state in
             guard state.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else {
-                return
+                return false
             }
+            let wasLingering = !state.lingering.isEmpty
             let count = state.countsByAddress[connection.address, default: 1] - 1
             state.countsByAddress[connection.address] = count > 0 ? count : nil
             if connection.phase.isBusy { state.busyCount -= 1 }
@@ -112,8 +145,9 @@ final class ConnectionRegistry: Sendable {
                     state.lingering.append(Lingering(socket: socket, deadline: deadline))
                 }
             }
+            return state.isDraining || !wasLingering && !state.lingering.isEmpty
         }
-        monitor.broadcast()
+        if wakes { monitor.broadcast() }
     }
 
     /// Moves a connection to its next phase.
@@ -250,8 +284,10 @@ final class ConnectionRegistry: Sendable {
 
     /// Cuts off slow connections until ``endReaping()``.
     ///
-    /// - Parameter answer: The bytes of the answer to a failure.
-    func reap(_ answer: (HTTPFailure) -> [UInt8]) {
+    /// - Parameters:
+    ///   - answer: The bytes of the answer to a failure.
+    ///   - say: Is told what was refused.
+    func reap(answer: (HTTPFailure) -> [UInt8], say: (RefusedConnections) -> Void) {
         // Sockets that linger and new connections are looked at often; all connections, of which there may
         // be thousands, only at each tick, however many linger.
         var nextTick = Clock.deadline(inMilliseconds: timeouts.tickMilliseconds)
@@ -273,7 +309,10 @@ final class ConnectionRegistry: Sendable {
             }
             guard Clock.monotonic() >= nextTick else { continue }
             nextTick = Clock.deadline(inMilliseconds: timeouts.tickMilliseconds)
-            for (connection, failure) in slowConnections(now: Clock.monotonic()) {
+            let now = Clock.monotonic()
+            let refusals = monitor.withLock { $0.refusals.take(now: now, value: value) }
+            for connections in refusals { say(connections) }
+            for (connection, failure) in slowConnections(now: now) {
                 cut(connection, writing: failure.map(answer) ?? [])
             }
         }
@@ -401,7 +440,7 @@ package struct HTTPStatistics: Equatable, Sendable {
     /// Connections taken since the start.
     package var connectionsAccepted = 0
     /// Connections over a limit, answered 503 or closed.
-    package var connectionsRefused = 0
+    package var connectionsRefused: [ConnectionLimit: Int] = [:]
     /// Connections cut off because the client was too slow or sent too much.
     package var connectionsCut = 0
     /// Looks of the thread that cuts off slow ones, each at one connection.

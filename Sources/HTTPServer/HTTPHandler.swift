@@ -10,6 +10,9 @@ package protocol HTTPHandler: AnyObject, Sendable {
     ///
     /// - Parameter exchange: Nil when the head was not read, or the connection is cut off.
     func response(to failure: HTTPFailure, of exchange: Exchange?) -> Response
+
+    /// Connections were refused; called once a minute at most for each limit, on a thread of the server.
+    func refused(_ connections: RefusedConnections)
 }
 
 /// Takes the body of one request, on one server thread, after it was handed over.

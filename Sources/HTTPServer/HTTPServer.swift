@@ -47,10 +47,11 @@ package final class HTTPServer: Sendable {
         daemon = unsafe Sync.Monitor(
             Daemon(daemon: started, listener: listener.descriptor))
         reaper = Thread.start(name: "http-timeouts") {
-            engine.registry.reap { failure in
-                let response = engine.handler.response(to: failure, of: nil)
-                return response.serialized(reason: Engine.reason(response.status))
-            }
+            engine.registry.reap(
+                answer: { failure in
+                    let response = engine.handler.response(to: failure, of: nil)
+                    return response.serialized(reason: Engine.reason(response.status))
+                }, say: engine.handler.refused)
         }
     }
 

@@ -95,9 +95,13 @@ package final class ServiceMetrics: Sendable {
             [weak server] in
             Double(server?.statistics.connectionsAccepted ?? 0)
         }
-        registry.counter(
-            "tapline_http_connections_refused_total", "Connections over a limit."
-        ) { [weak server] in Double(server?.statistics.connectionsRefused ?? 0) }
+        for limit in ConnectionLimit.allCases {
+            registry.counter(
+                "tapline_http_connections_refused_total",
+                "Connections over a limit: open in all, open from an address, new from an address.",
+                ["limit": limit.rawValue]
+            ) { [weak server] in Double(server?.statistics.connectionsRefused[limit] ?? 0) }
+        }
         registry.counter(
             "tapline_http_connections_cut_total", "Connections cut off as too slow."
         ) { [weak server] in Double(server?.statistics.connectionsCut ?? 0) }

@@ -145,6 +145,9 @@ package struct SettingSpec: Sendable {
         count(
             "http.connections_per_address_max", \.http.connectionsPerAddressMax, 1...100_000,
             "connections from one address"),
+        count(
+            "http.address_connections_per_second_max", \.http.addressConnectionsPerSecondMax,
+            0...1_000_000, "new connections a second from one address, then closed; 0 for no limit"),
         bytes(
             "http.in_flight_bytes_max", \.http.inFlightBytesMax, 1 << 20...1 << 34,
             "inflated bytes of all bodies in flight, then 503"),

@@ -1,3 +1,5 @@
+import Platform
+
 /// A record that waits for the committer.
 struct PendingAppend: Sendable {
     let payload: [UInt8]
@@ -16,6 +18,14 @@ struct CommitQueue: Sendable {
     private(set) var pushed: UInt64 = 0
     private(set) var popped: UInt64 = 0
     var isClosing = false
+    private var fullSaidAt: Microseconds?
+
+    /// Whether it is time to say again that the spool is full: once a minute while it lasts.
+    mutating func shouldSayFull(now: Microseconds) -> Bool {
+        if let said = fullSaidAt, now - said < 60_000_000 { return false }
+        fullSaidAt = now
+        return true
+    }
 
     mutating func push(_ append: PendingAppend) {
         pending.append(append)

@@ -66,6 +66,7 @@ package final class Spool: Sendable {
             if !found.segments.isEmpty {
                 Log.error(
                     "identity of the spool lost; all of it will be loaded again",
+                    hint: "Nothing has to be done: events that are stored count as duplicates.",
                     ["path": directory.identity, "id": "\(identity.id)"])
             }
             try identity.save(directory.identity, storage)
@@ -122,14 +123,26 @@ package final class Spool: Sendable {
             throw .tooLarge(bytes: payload.count, limit: options.recordBytesMax)
         }
         let append = PendingAppend(payload: payload, events: events, completion: completion)
-        let isFirst = try queue.withLock { queue throws(SpoolError) in
-            guard !queue.isClosing else { throw .closing }
-            let waiting = unloadedBytes.load(ordering: .relaxed) + queue.bytes
-            guard waiting + append.bytes <= options.bytesMax else {
-                throw .full(bytes: waiting, limit: options.bytesMax)
+        var saysFull = false
+        let isFirst: Bool
+        do throws(SpoolError) {
+            isFirst = try queue.withLock { queue throws(SpoolError) in
+                guard !queue.isClosing else { throw .closing }
+                let waiting = unloadedBytes.load(ordering: .relaxed) + queue.bytes
+                guard waiting + append.bytes <= options.bytesMax else {
+                    saysFull = queue.shouldSayFull(now: Clock.monotonic())
+                    throw .full(bytes: waiting, limit: options.bytesMax)
+                }
+                queue.push(append)
+                return queue.pending.count == 1
             }
-            queue.push(append)
-            return queue.pending.count == 1
+        } catch {
+            if saysFull {
+                Log.error(
+                    "\(error); bodies are refused with 503",
+                    hint: "See why the database does not take events; or raise spool.bytes_max.")
+            }
+            throw error
         }
         // With more than one queued the committer is at work, or already woken.
         if isFirst { queue.broadcast() }

@@ -168,6 +168,7 @@ extension Spool {
             index.withLock { $0.pin(segment) }
             Log.error(
                 "could not copy damaged spool records to the quarantine; the segment is kept",
+                hint: "Free space on the disk of the spool.",
                 ["reason": "\(error)", "segment": "\(segment)", "offset": "\(range.lowerBound)"])
         }
     }
@@ -186,7 +187,10 @@ extension Spool {
 
     func noteMissing(_ number: UInt64) {
         index.withLock { $0.statistics.missingSegments += 1 }
-        Log.error("spool segment is missing", ["path": directory.segment(number)])
+        Log.error(
+            "spool segment is missing",
+            hint: "Put it back and start again; else its events are lost but for those sent again.",
+            ["path": directory.segment(number)])
     }
 }
 

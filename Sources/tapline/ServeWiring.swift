@@ -43,6 +43,7 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.http.idleTimeoutMilliseconds = settings.http.idleTimeoutMilliseconds
     daemon.http.connectionsMax = settings.http.connectionsMax
     daemon.http.connectionsPerAddressMax = settings.http.connectionsPerAddressMax
+    daemon.http.addressConnectionsPerSecondMax = settings.http.addressConnectionsPerSecondMax
     daemon.service.bodyBytesMax = settings.http.bodyBytesMax
     daemon.service.linesMax = settings.http.bodyLinesMax
     daemon.service.lineBytesMax = settings.http.lineBytesMax

@@ -10,6 +10,7 @@ final class TestHandler: HTTPHandler {
         var streams: [ResponseStream] = []
         var aborted = 0
         var finished = 0
+        var refused: [RefusedConnections] = []
     }
     let state = Sync.Monitor(State())
 
@@ -48,6 +49,11 @@ final class TestHandler: HTTPHandler {
 
     func response(to failure: HTTPFailure, of exchange: Exchange?) -> Response {
         .json(status: failure.status, "{\"failure\":\"\(failure)\"}")
+    }
+
+    func refused(_ connections: RefusedConnections) {
+        state.withLock { $0.refused.append(connections) }
+        state.broadcast()
     }
 
     /// Takes the oldest request that waits for its answer, once there is one.

@@ -124,21 +124,22 @@ extension SystemTests {
             let bombBytes = bomb.bytes
             let port = daemon.port
             let key = app.key
+            // From another address, as those who open connections in storms are refused by theirs.
             let nuisances = [
                 Nuisance { _ in
-                    let connection = try Connection(port: port)
+                    let connection = try Connection(port: port, source: 2)
                     try connection.send(bombBytes)
                     _ = try connection.answer()
                 },
                 Nuisance { round in
                     // Cut off inside the head, the body, or the answer.
-                    let connection = try Connection(port: port)
+                    let connection = try Connection(port: port, source: 2)
                     let bytes = Request.events(App.click("cut"), key: "stranger").bytes
                     try connection.send(bytes.prefix(1 + round % bytes.count))
                 },
                 Nuisance { round in
                     var random = Random(seed: UInt64(round))
-                    let connection = try Connection(port: port)
+                    let connection = try Connection(port: port, source: 2)
                     let noise = (0..<512).map { _ in UInt8.random(in: 0...255, using: &random) }
                     try connection.send(noise)
                     connection.endSending()
@@ -147,7 +148,7 @@ extension SystemTests {
                 Nuisance { round in
                     let deep = String(repeating: "[", count: 60_000)
                     let lines = [String](repeating: App.click("d", ",\"x\":\(deep)"), count: 50)
-                    let connection = try Connection(port: port)
+                    let connection = try Connection(port: port, source: 2)
                     try connection.send(
                         Request.events(lines.joined(separator: "\n"), key: key).gzipped.bytes)
                     _ = try connection.answer()

@@ -84,6 +84,30 @@ extension SystemTests {
             #expect(try daemon.stop() == .code(0))
         }
 
+        /// Whoever is impatient ends it no better and no worse: the spool has what was acknowledged.
+        @Test func aSecondSigtermUnderLoadLosesNothing() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            let oracle = Oracle(daemon, key: app.key, seed: 46)
+            oracle.start()
+            defer { oracle.abandon() }
+            for pause in [0, 1_000, 50_000] as [UInt32] {
+                try oracle.waitForMore(300)
+                // What is spooled cannot be loaded meanwhile.
+                try cluster.stop(.fast)
+                daemon.process?.signal(SIGTERM)
+                usleep(pause)
+                daemon.process?.signal(SIGTERM)
+                let exit = try #require(try daemon.process?.wait(seconds: 40))
+                #expect(exit == .code(0) || exit == .signal(SIGTERM), "\(exit)\n\(daemon.log)")
+                try cluster.start()
+                try daemon.start()
+            }
+            try CrashTests.verify(oracle, app)
+            #expect(try daemon.stop() == .code(0))
+        }
+
         @Test func aBrokenFileOfSettingsAtSIGHUPLeavesTheOldOnes() throws {
             let home = TemporaryDirectory()
             let daemon = try Daemon(database: try Shared.daemon.conninfo)

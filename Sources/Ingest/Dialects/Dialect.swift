@@ -54,11 +54,20 @@ struct DialectHead: Sendable {
     let settings: ServiceSettings
 
     init(_ exchange: Exchange, _ settings: ServiceSettings) {
-        method = exchange.method
-        path = exchange.target.path
+        self.init(
+            method: exchange.method, path: exchange.target.path, headers: exchange.headers,
+            receivedAt: exchange.receivedAt, settings: settings)
+    }
+
+    init(
+        method: String, path: String, headers: HeaderFields, receivedAt: Int64,
+        settings: ServiceSettings
+    ) {
+        self.method = method
+        self.path = path
         parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map { $0 }
-        headers = exchange.headers
-        receivedAt = exchange.receivedAt
+        self.headers = headers
+        self.receivedAt = receivedAt
         self.settings = settings
     }
 

@@ -3,6 +3,8 @@ import Ingest
 import JSONLines
 
 enum LinesProperty {
+    static let receivedAt: Int64 = 1_796_018_400_000_000
+
     static let seeds: [[UInt8]] = [
         "{\"type\":\"clicked\",\"message_uid\":\"m\",\"device_id\":\"d\"}\n\r\n  \n{}\n",
         "\u{FEFF}{\"type\":\"launch\",\"device_id\":\"d\",\"occurred_at\":1}\r\n{\"a\":[1,2]}",
@@ -34,10 +36,9 @@ enum LinesProperty {
     }
 
     /// That each piece is a row or a rejection, and that the record of them can be read.
-    private static func verdictViolation(_ body: [UInt8], _ pieces: [Range<Int>]) -> String? {
+    static func verdictViolation(_ body: [UInt8], _ pieces: [Range<Int>]) -> String? {
         guard !pieces.isEmpty else { return nil }
         let app = Array("shop".utf8)
-        let receivedAt: Int64 = 1_796_018_400_000_000
         var decoder = EventDecoder()
         var builder = BodyRecord.Builder(app: app, receivedAt: receivedAt)
         var accepted = 0

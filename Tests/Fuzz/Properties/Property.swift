@@ -12,6 +12,8 @@ package enum Property: String, CaseIterable, Sendable {
     case time
     /// A spool segment of any bytes is read to its end, and no record is made up.
     case spool
+    /// A body of any source is refused as a whole or comes to lines, and each has one verdict.
+    case source
 
     /// Checks one input.
     ///
@@ -23,6 +25,7 @@ package enum Property: String, CaseIterable, Sendable {
         case .lines: LinesProperty.violation(input)
         case .time: TimeProperty.violation(input)
         case .spool: SpoolProperty.violation(input)
+        case .source: SourceProperty.violation(input)
         }
     }
 
@@ -34,6 +37,7 @@ package enum Property: String, CaseIterable, Sendable {
         case .lines: LinesProperty.seeds
         case .time: TimeProperty.seeds
         case .spool: SpoolProperty.seeds
+        case .source: SourceProperty.seeds
         }
     }
 }

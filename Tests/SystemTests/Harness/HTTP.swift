@@ -21,7 +21,8 @@ final class Connection {
     private var buffer: [UInt8] = []
     private var events = ""
 
-    init(port: Int, timeoutSeconds: Int = 30) throws {
+    /// - Parameter source: The last byte of the address in 127.0.0.0/8 that it comes from.
+    init(port: Int, timeoutSeconds: Int = 30, source: UInt8 = 1) throws {
         socket = Glibc.socket(
             AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -35,6 +36,18 @@ final class Connection {
         unsafe setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
         unsafe setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
         unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+        if source != 1 {
+            var own = sockaddr_in()
+            own.sin_family = sa_family_t(AF_INET)
+            own.sin_addr.s_addr = (UInt32(0x7F00_0000) + UInt32(source)).bigEndian
+            // SAFETY: as below.
+            let code = unsafe withUnsafePointer(to: &own) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                    unsafe Glibc.bind(socket, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            guard code == 0 else { throw Failure("could not bind to 127.0.0.\(source): \(errno)") }
+        }
         // SAFETY: a sockaddr_in is a sockaddr, and its own size is given.
         let code = unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in

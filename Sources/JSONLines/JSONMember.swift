@@ -4,6 +4,7 @@ public struct JSONMember: Sendable, BitwiseCopyable {
     /// The kind of the value.
     public let kind: JSONKind
     @usableFromInline let flags: Flags
+    @usableFromInline let number: UInt8
 
     /// One bit a property; no OptionSet, whose calls are not inlined in other modules.
     @usableFromInline
@@ -12,14 +13,19 @@ public struct JSONMember: Sendable, BitwiseCopyable {
     }
 
     @inline(__always)
-    init(key: Range<Int>, value: Range<Int>, kind: JSONKind, flags: Flags) {
+    init(key: Range<Int>, value: Range<Int>, kind: JSONKind, flags: Flags, number: Int) {
         keyStart = UInt32(truncatingIfNeeded: key.lowerBound)
         keyEnd = UInt32(truncatingIfNeeded: key.upperBound)
         valueStart = UInt32(truncatingIfNeeded: value.lowerBound)
         valueEnd = UInt32(truncatingIfNeeded: value.upperBound)
         self.kind = kind
         self.flags = flags
+        self.number = UInt8(truncatingIfNeeded: number)
     }
+
+    /// The number of the key where it was the expected one, else ``ExpectedKeys/other``.
+    @inlinable @inline(__always)
+    public var keyNumber: Int { Int(number) }
 
     /// What is between the quotes of the key.
     @inlinable @inline(__always)
@@ -89,6 +95,14 @@ package enum JSONObject {
     package static func scan(
         _ bytes: RawSpan, _ range: Range<Int>, into members: inout GrowingTable<JSONMember>
     ) -> Failure? {
+        scan(bytes, range, expecting: ExpectedKeys.none, into: &members)
+    }
+
+    /// The same, where some keys are expected: what comes out is no other, only sooner.
+    package static func scan(
+        _ bytes: RawSpan, _ range: Range<Int>, expecting keys: borrowing ExpectedKeys,
+        into members: inout GrowingTable<JSONMember>
+    ) -> Failure? {
         precondition(bytes.byteCount <= Int(UInt32.max) && range.upperBound <= bytes.byteCount)
         members.removeAll()
         var scanner = JSONScanner(range, of: bytes)
@@ -99,7 +113,7 @@ package enum JSONObject {
             }
             return .notAnObject
         }
-        guard scanner.object(bytes, into: &members), scanner.isAtEnd(bytes) else {
+        guard scanner.object(bytes, keys, into: &members), scanner.isAtEnd(bytes) else {
             return .invalid(scanner.failure ?? .syntax(offset: scanner.index))
         }
         return scanner.isNumberTooLarge ? .invalid(.numberTooLarge) : nil
@@ -116,7 +130,8 @@ extension JSONScanner {
     /// Passes over the object at `index`, the outermost one, and appends its members.
     @inline(__always)
     fileprivate mutating func object(
-        _ bytes: RawSpan, into members: inout GrowingTable<JSONMember>
+        _ bytes: RawSpan, _ keys: borrowing ExpectedKeys,
+        into members: inout GrowingTable<JSONMember>
     ) -> Bool {
         index &+= 1
         skipSpace(bytes)
@@ -124,18 +139,29 @@ extension JSONScanner {
             index &+= 1
             return true
         }
+        var last = keys.start
         while true {
             hasRefusedText = false
-            guard expect(Ascii.quote, bytes) else { return false }
-            let keyStart = index
-            guard string(bytes) else { return false }
-            let key = keyStart..<index &- 1
-            var flags = JSONMember.Flags(bits: hasEscape ? 1 : 0)
-            if hasRefusedText {
-                flags.bits |= 2
-                hasRefusedText = false
+            skipSpace(bytes)
+            let key: Range<Int>
+            var flags = JSONMember.Flags()
+            if let (number, count) = keys.match(after: last, bytes, index, end) {
+                last = number
+                key = index &+ 1..<index &+ count &- 2
+                index &+= count
+            } else {
+                last = keys.other
+                guard expect(Ascii.quote, bytes) else { return false }
+                let keyStart = index
+                guard string(bytes) else { return false }
+                key = keyStart..<index &- 1
+                if hasEscape { flags.bits |= 1 }
+                if hasRefusedText {
+                    flags.bits |= 2
+                    hasRefusedText = false
+                }
+                guard expect(Ascii.colon, bytes) else { return false }
             }
-            guard expect(Ascii.colon, bytes) else { return false }
             skipSpace(bytes)
             let start = index
             let byte = peek(bytes)
@@ -161,7 +187,9 @@ extension JSONScanner {
                 }
             }
             if hasRefusedText { flags.bits |= 8 }
-            members.append(JSONMember(key: key, value: start..<index, kind: kind, flags: flags))
+            members.append(
+                JSONMember(
+                    key: key, value: start..<index, kind: kind, flags: flags, number: last))
             skipSpace(bytes)
             let next = peek(bytes)
             index &+= 1

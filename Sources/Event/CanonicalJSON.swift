@@ -96,9 +96,10 @@ package struct CanonicalJSON: ~Copyable {
             if members.count > first { output.append(Ascii.comma) }
             var member = Member(start: output.count, keyEnd: 0, end: 0)
             if let plain = PlainMember(bytes, at: index) {
-                output.append(bytes, index..<plain.end)
+                output.append(bytes, index..<plain.copiedEnd)
                 member.keyEnd = member.start + plain.keyEnd - index
-                index = plain.end
+                index = plain.copiedEnd
+                if index < plain.end { CanonicalNumber.append(bytes, &index, to: &output) }
             } else {
                 string(bytes, &index, &output)
                 member.keyEnd = output.count

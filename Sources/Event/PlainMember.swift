@@ -1,13 +1,15 @@
 internal import CScan
 import JSONLines
 
-/// A member of an object that is its own canonical form, so that it is copied whole: no white space
-/// inside, no escapes, and a value that is a string, a word or an integer without zeros at its end.
+/// A member of an object that is its own canonical form but for its number, if it has one: no white
+/// space inside, no escapes, and a value that is a string, a word or a number.
 struct PlainMember {
     /// Where its key ends, the quote included.
     let keyEnd: Int
     /// Where its value ends.
     let end: Int
+    /// Up to where it is canonical: its end, or where a number begins that has to be rewritten.
+    let copiedEnd: Int
 
     /// The member at `start` of a valid text; nil if it has to be rewritten, or may have to be.
     @inline(__always)
@@ -20,11 +22,17 @@ struct PlainMember {
         case Ascii.quote:
             guard let end = Self.endOfString(bytes, value) else { return nil }
             self.end = end
+            copiedEnd = end
         case 0x2D, 0x30...0x39:
-            guard let end = Self.endOfInteger(bytes, value) else { return nil }
-            self.end = end
-        case 0x74, 0x6E: end = value &+ 4
-        case 0x66: end = value &+ 5
+            let number = Self.endOfNumber(bytes, value)
+            end = number.end
+            copiedEnd = number.isCanonical ? number.end : value
+        case 0x74, 0x6E:
+            end = value &+ 4
+            copiedEnd = end
+        case 0x66:
+            end = value &+ 5
+            copiedEnd = end
         default: return nil
         }
         self.keyEnd = keyEnd
@@ -53,15 +61,24 @@ struct PlainMember {
         }
     }
 
-    /// Where the integer at `start` ends; nil if it is another number or its last digit is a zero.
+    /// Where the number at `start` ends; it is sure to be canonical if it is an integer whose last digit
+    /// is not a zero.
     @inline(__always)
-    private static func endOfInteger(_ bytes: RawSpan, _ start: Int) -> Int? {
+    private static func endOfNumber(
+        _ bytes: RawSpan, _ start: Int
+    ) -> (end: Int, isCanonical: Bool) {
         var index = start &+ 1
         while Ascii.isDigit(bytes.byte(at: index)) { index &+= 1 }
-        let next = bytes.byte(at: index)
-        guard next != 0x2E, next | 0x20 != 0x65 else { return nil }
-        // A single zero is canonical too, but its way is short anyway.
-        return bytes.byte(at: index &- 1) == 0x30 ? nil : index
+        let isCanonical = bytes.byte(at: index &- 1) != 0x30
+        let integerEnd = index
+        while isNumberByte(bytes.byte(at: index)) { index &+= 1 }
+        return (index, isCanonical && index == integerEnd)
+    }
+
+    /// Whether a number may have the byte behind its first digits: `.`, `e`, `E`, `+`, `-` or a digit.
+    @inline(__always)
+    private static func isNumberByte(_ byte: UInt8) -> Bool {
+        byte == 0x2E || byte | 0x20 == 0x65 || byte == 0x2B || byte == 0x2D || Ascii.isDigit(byte)
     }
 
     /// The first eight bytes of a key, the first in the highest bits; 0 after its end.
@@ -86,7 +103,9 @@ struct PlainMembers: ~Copyable {
         /// The first bytes of the key, by which the members are in order.
         var prefix: UInt64 = 0
         var start: UInt32 = 0
+        /// Up to where it is copied.
         var end: UInt32 = 0
+        var endsWithNumber = false
     }
 
     private static let countMax = 16
@@ -111,7 +130,8 @@ struct PlainMembers: ~Copyable {
                         Entry(
                             prefix: PlainMember.prefix(bytes, index, member.keyEnd),
                             start: UInt32(truncatingIfNeeded: index),
-                            end: UInt32(truncatingIfNeeded: member.end)))
+                            end: UInt32(truncatingIfNeeded: member.copiedEnd),
+                            endsWithNumber: member.copiedEnd < member.end))
                 else { return nil }
                 index = member.end
             }
@@ -142,6 +162,10 @@ struct PlainMembers: ~Copyable {
             if index > 0 { output.append(Ascii.comma) }
             let entry = entries[index]
             output.append(bytes, Int(entry.start)..<Int(entry.end))
+            if entry.endsWithNumber {
+                var index = Int(entry.end)
+                CanonicalNumber.append(bytes, &index, to: &output)
+            }
         }
         output.append(Ascii.rightBrace)
     }

@@ -186,6 +186,7 @@ struct HashInput: ~Copyable {
 
     mutating func append(_ byte: UInt8) { bytes.append(byte) }
 
+    @inline(__always)
     mutating func append(_ text: TextRange, _ source: EventSource) {
         if text.isPresent {
             append(source.bytes(of: text))
@@ -194,15 +195,12 @@ struct HashInput: ~Copyable {
         }
     }
 
-    mutating func append(_ field: RawSpan) {
-        bytes.append(bigEndian: UInt32(truncatingIfNeeded: field.byteCount))
-        bytes.append(field)
-    }
+    @inline(__always)
+    mutating func append(_ field: RawSpan) { bytes.append(field: field) }
 
     mutating func append(_ field: borrowing ByteBuffer) { append(field.rawSpan) }
 
     mutating func append(_ word: StaticString) {
-        bytes.append(bigEndian: UInt32(truncatingIfNeeded: word.utf8CodeUnitCount))
-        bytes.append(word)
+        word.withUTF8Buffer { unsafe append(RawSpan(_unsafeElements: $0)) }
     }
 }

@@ -15,14 +15,16 @@ package struct EventEncoder: ~Copyable {
     ///   - event: Has what its identity rule needs.
     ///   - line: The line, and
     ///   - scratch: what the decoder wrote, into which the texts of `event` point.
+    ///   - plain: The members of an object of the line, which may be the properties.
     ///   - app: The app of the body.
     ///   - receivedAt: When the body came.
     package mutating func append(
-        _ event: borrowing EventFields, line: RawSpan, scratch: borrowing ByteBuffer, app: RawSpan,
-        receivedAt: Int64, to builder: inout BodyRecord.Builder
+        _ event: borrowing EventFields, line: RawSpan, scratch: borrowing ByteBuffer,
+        plain: borrowing PlainMembers, app: RawSpan, receivedAt: Int64,
+        to builder: inout BodyRecord.Builder
     ) {
         let source = EventSource(line: line, scratch: scratch.rawSpan)
-        let keys = hasher.keys(of: event, source, app: app)
+        let keys = hasher.keys(of: event, source, plain: plain, app: app)
         let time = EventTime(
             occurredAt: event.occurredAt, sentAt: event.sentAt, receivedAt: receivedAt)
         var size = 2 + 4 * EventColumn.count + 52 + app.byteCount

@@ -35,6 +35,8 @@ package struct EventDecoder: ~Copyable {
     private let names = FieldNames()
     /// The fields in the order of the lines before, by their raw value.
     private var expected = ExpectedKeys(EventField.allCases.map(\.name))
+    /// The members of an object in the line, most often of its properties.
+    private var plain = PlainMembers()
     private var encoder = EventEncoder()
 
     /// - Parameter lineBytesMax: A longer line is rejected unread.
@@ -62,8 +64,8 @@ package struct EventDecoder: ~Copyable {
         }
         if isSanitized { sanitized &+= 1 }
         encoder.append(
-            event, line: line, scratch: scratch, app: app.rawSpan, receivedAt: receivedAt,
-            to: &builder)
+            event, line: line, scratch: scratch, plain: plain, app: app.rawSpan,
+            receivedAt: receivedAt, to: &builder)
         return .accepted
     }
 
@@ -73,7 +75,7 @@ package struct EventDecoder: ~Copyable {
             throw Rejection(.lineTooLong, actual: line.byteCount, limit: lineBytesMax)
         }
         let failure = JSONObject.scan(
-            line, 0..<line.byteCount, expecting: expected, into: &members)
+            line, 0..<line.byteCount, expecting: expected, into: &members, plain: &plain)
         if let failure { throw Self.rejection(failure) }
         event.clear()
         isSanitized = false

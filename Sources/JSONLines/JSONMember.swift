@@ -95,13 +95,30 @@ package enum JSONObject {
     package static func scan(
         _ bytes: RawSpan, _ range: Range<Int>, into members: inout GrowingTable<JSONMember>
     ) -> Failure? {
-        scan(bytes, range, expecting: ExpectedKeys.none, into: &members)
+        scan(bytes, range, ExpectedKeys.none, into: &members) { scanner, _ in
+            scanner.value(bytes, depth: 1)
+        }
     }
 
     /// The same, where some keys are expected: what comes out is no other, only sooner.
+    ///
+    /// - Parameter plain: Receives the members of the last object that is a member and has only plain ones.
     package static func scan(
         _ bytes: RawSpan, _ range: Range<Int>, expecting keys: borrowing ExpectedKeys,
-        into members: inout GrowingTable<JSONMember>
+        into members: inout GrowingTable<JSONMember>, plain: inout PlainMembers
+    ) -> Failure? {
+        plain.begin()
+        return scan(bytes, range, keys, into: &members) { scanner, first in
+            first == Ascii.leftBrace && scanner.plainObject(bytes, into: &plain)
+                || scanner.value(bytes, depth: 1)
+        }
+    }
+
+    @inline(__always)
+    private static func scan(
+        _ bytes: RawSpan, _ range: Range<Int>, _ keys: borrowing ExpectedKeys,
+        into members: inout GrowingTable<JSONMember>,
+        container: (inout JSONScanner, _ first: UInt8) -> Bool
     ) -> Failure? {
         precondition(bytes.byteCount <= Int(UInt32.max) && range.upperBound <= bytes.byteCount)
         members.removeAll()
@@ -113,7 +130,9 @@ package enum JSONObject {
             }
             return .notAnObject
         }
-        guard scanner.object(bytes, keys, into: &members), scanner.isAtEnd(bytes) else {
+        guard scanner.object(bytes, keys, into: &members, container: container),
+            scanner.isAtEnd(bytes)
+        else {
             return .invalid(scanner.failure ?? .syntax(offset: scanner.index))
         }
         return scanner.isNumberTooLarge ? .invalid(.numberTooLarge) : nil
@@ -131,7 +150,8 @@ extension JSONScanner {
     @inline(__always)
     fileprivate mutating func object(
         _ bytes: RawSpan, _ keys: borrowing ExpectedKeys,
-        into members: inout GrowingTable<JSONMember>
+        into members: inout GrowingTable<JSONMember>,
+        container: (inout JSONScanner, _ first: UInt8) -> Bool
     ) -> Bool {
         index &+= 1
         skipSpace(bytes)
@@ -174,7 +194,7 @@ extension JSONScanner {
                 if hasEscape { flags.bits |= 4 }
             case Ascii.leftBrace, Ascii.leftBracket:
                 kind = byte == Ascii.leftBrace ? .object : .array
-                guard value(bytes, depth: 1) else { return false }
+                guard container(&self, byte) else { return false }
             default:
                 guard scalar(byte, bytes) else { return false }
                 switch byte {

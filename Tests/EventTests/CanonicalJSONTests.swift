@@ -43,6 +43,25 @@ struct CanonicalJSONTests {
         #expect(canonical(expected) == expected)
     }
 
+    /// An escape sends an object the long way.
+    @Test func aPlainObjectComesOutAsOneWithEscapes() {
+        let values = [
+            "0", "-0", "7", "-70", "105", "1.50", "1e3", "12E-1", "true", "false", "null", "\"\"",
+            "\"é😀\"", "\"a text\"",
+        ]
+        var random = SystemRandomNumberGenerator()
+        for count in 0...18 {
+            for _ in 0..<20 {
+                let members = (0..<count).map { _ in
+                    (Int.random(in: 10..<40, using: &random), values.randomElement(using: &random)!)
+                }
+                let plain = members.map { "\"k\($0)\":\($1)" }.joined(separator: ",")
+                let escaped = members.map { "\"\\u006b\($0)\":\($1)" }.joined(separator: ",")
+                #expect(canonical("{\(plain)}") == canonical("{\(escaped)}"), "\(plain)")
+            }
+        }
+    }
+
     @Test(arguments: [1, 7, 16, 17, 40])
     func manyMembersAreInOrder(count: Int) {
         let members = (0..<count).map { "\"k\(100 + $0)\":\"\($0)\"" }

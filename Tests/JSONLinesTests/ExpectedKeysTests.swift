@@ -11,6 +11,7 @@ struct ExpectedKeysTests {
         #"{"type":1,"message_uid":"a text of no matter","abcdefghijklmnopqrstu":{},"a":true,"z":0}"#,
         #"{"\u0074ype":"aaaaaaaaaaaaaaaaaaaaaaaa","types":1,"typ":2,"type" : 3 , "a":"\ud800   "}"#,
         #"{ "message_uid":[],"message_uid":"aaaaaaaaaaaaaaaaa","message_uie":"aaaaaaaaaaaaaaaaa"}"#,
+        #"{"type":{"b":1.50,"a":"é","c":true},"a":{ "c" : 1 , "b":[]},"z":{"b":null,"b":20}}"#,
         #"{"a":"aaaaaaaaaaaaaaaaaaaaa","abcdefghijklmnopqrstuv":1,"":"aaaaaaaaaaaaaaaaaaaaaaaaa"}"#,
     ].map { Array($0.utf8) }
 
@@ -25,8 +26,9 @@ struct ExpectedKeysTests {
         var plain = GrowingTable<JSONMember>()
         var members = GrowingTable<JSONMember>()
         let failure = JSONObject.scan(text.rawSpan, 0..<text.count, into: &plain)
+        var objects = PlainMembers()
         let other = JSONObject.scan(
-            text.rawSpan, 0..<text.count, expecting: keys, into: &members)
+            text.rawSpan, 0..<text.count, expecting: keys, into: &members, plain: &objects)
         guard failure == other, plain.count == members.count else {
             return "\(String(describing: failure)) became \(String(describing: other))"
         }
@@ -69,7 +71,9 @@ struct ExpectedKeysTests {
         let text = Self.texts[0]
         var members = GrowingTable<JSONMember>()
         func numbers() -> [Int] {
-            _ = JSONObject.scan(text.rawSpan, 0..<text.count, expecting: keys, into: &members)
+            var objects = PlainMembers()
+            _ = JSONObject.scan(
+                text.rawSpan, 0..<text.count, expecting: keys, into: &members, plain: &objects)
             return (0..<members.count).map { members[$0].keyNumber }
         }
         #expect(numbers() == [4, 4, 4, 4, 4])

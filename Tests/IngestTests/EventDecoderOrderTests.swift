@@ -14,7 +14,7 @@ struct EventDecoderOrderTests {
         #"{"type":null,"kind":"shared","message_uid":"m","device_id":"d","event_uid":"eeeeeeeeeeeeeee"}"#,
         #"{ "type" : "clicked", "message_uid" : "m", "device_id" : "d", "props" : {"a":10,"b":[]} }"#,
         #"{"t\u0079pe":"clicked","message_uid":"m","device_id":"\ud800","event_uid":"eeeeeeeeeeeeeee"}"#,
-        #"{"types":"clicked","message_uids":"m","device_id":"d","event_uid":"eeeeeeeeeeeeeeeeeeeeeee"}"#,
+        #"{"type":"clicked","message_uids":"m","device_id":"d","event_uid":"eeeeeeeeeeeeeeeeeeeeeeee"}"#,
         #"{"type":"clicked","message_uid":7,"device_id":{},"event_uid":"eeeeeeeeeeeeeeeeeeeeeeeeeee"}"#,
         #"{"type":"clicked","message_uid":"m","device_id":"d","event_uid":"e""#,
         #"{"type":"clicked","message_uid":"m","device_id":"d","event_uid""#, "[]", "",

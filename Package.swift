@@ -79,7 +79,8 @@ let package = Package(
         library("Event", ["JSONLines", "Platform", "CCrypto", "CHash", "CScan"]),
         library("JSONLines", ["CScan"]),
         .target(
-            name: "Platform", dependencies: ["CPlatform"], swiftSettings: strict + failpoints),
+            name: "Platform", dependencies: ["CPlatform", "CIsal"],
+            swiftSettings: strict + failpoints),
         .target(
             name: "Schema", path: "sql",
             resources: [

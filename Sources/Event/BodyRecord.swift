@@ -123,9 +123,10 @@ extension BodyRecord {
         package mutating func countRejected() { rejected += 1 }
 
         /// Appends a row of `count` bytes, which `body` writes all.
+        @inline(__always)
         mutating func appendRow(_ count: Int, _ body: (inout RowWriter) -> Void) {
             let end = used + 4 + count
-            if end > storage.count { grow(to: end) }
+            if storage.count - end < RowWriter.slackBytes { grow(to: end + RowWriter.slackBytes) }
             unsafe storage.withUnsafeMutableBytes { buffer in
                 let size = UInt32(count).littleEndian
                 unsafe buffer.storeBytes(of: size, toByteOffset: used, as: UInt32.self)
@@ -183,28 +184,44 @@ extension BodyRecord {
 /// Writes the fields of one row in the binary format of COPY; integers are big-endian.
 @safe
 struct RowWriter {
-    // SAFETY: lives only inside `appendRow`, which owns the memory; each store checks the bounds.
+    // SAFETY: lives only inside `appendRow`, which owns the memory and `slackBytes` behind it; each
+    // field checks the bounds.
     private let row: UnsafeMutableRawBufferPointer
     private var index = 0
+
+    /// What may be written behind a row, before the next one is.
+    static let slackBytes = 64
 
     init(_ row: UnsafeMutableRawBufferPointer) { unsafe self.row = row }
 
     /// Whether the row is written to its last byte.
     var isFull: Bool { unsafe index == row.count }
 
+    /// Makes sure of `count` more bytes, which `store` then writes.
     @inline(__always)
-    mutating func put<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value) {
-        precondition(unsafe row.count - index >= MemoryLayout<Value>.size)
-        unsafe row.storeBytes(of: value.bigEndian, toByteOffset: index, as: Value.self)
+    private func reserve(_ count: Int) { unsafe precondition(row.count &- index >= count) }
+
+    @inline(__always)
+    private mutating func store<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value) {
+        unsafe row.baseAddress!.storeBytes(
+            of: value.bigEndian, toByteOffset: index, as: Value.self)
         index &+= MemoryLayout<Value>.size
+    }
+
+    /// The number of fields, with which a row begins.
+    @inline(__always)
+    mutating func begin(fields count: Int16) {
+        reserve(2)
+        store(count)
     }
 
     /// A field of a fixed width, or null.
     @inline(__always)
     mutating func field<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value?) {
         guard let value else { return null() }
-        put(Int32(MemoryLayout<Value>.size))
-        put(value)
+        reserve(4 &+ MemoryLayout<Value>.size)
+        store(Int32(MemoryLayout<Value>.size))
+        store(value)
     }
 
     /// A boolean field, or null.
@@ -216,23 +233,39 @@ struct RowWriter {
     /// A uuid.
     @inline(__always)
     mutating func field(_ high: UInt64, _ low: UInt64) {
-        put(Int32(16))
-        put(high)
-        put(low)
+        reserve(20)
+        store(Int32(16))
+        store(high)
+        store(low)
     }
 
     /// A text field.
     @inline(__always)
     mutating func field(_ bytes: RawSpan) {
-        put(Int32(truncatingIfNeeded: bytes.byteCount))
-        unsafe precondition(row.count - index >= bytes.byteCount)
+        let count = bytes.byteCount
+        reserve(4 &+ count)
+        store(Int32(truncatingIfNeeded: count))
         unsafe bytes.withUnsafeBytes { source in
             guard let base = source.baseAddress else { return }
-            unsafe ShortCopy.copy(base, to: row.baseAddress! + index, count: source.count)
+            unsafe ShortCopy.copy(base, to: row.baseAddress! + index, count: count)
         }
-        index &+= bytes.byteCount
+        index &+= count
     }
 
     @inline(__always)
-    mutating func null() { put(Int32(-1)) }
+    mutating func null() {
+        reserve(4)
+        store(Int32(-1))
+    }
+
+    /// So many fields that are null, at most 16.
+    @inline(__always)
+    mutating func nulls(_ count: Int) {
+        reserve(4 &* count)
+        precondition(count <= Self.slackBytes / 4)
+        // All 16 at once; what is too much is written over, or is behind the row.
+        unsafe row.baseAddress!.storeBytes(
+            of: SIMD8<UInt64>(repeating: .max), toByteOffset: index, as: SIMD8<UInt64>.self)
+        index &+= 4 &* count
+    }
 }

@@ -39,6 +39,21 @@ package struct CanonicalJSON: ~Copyable {
         value(bytes, &index, &output)
     }
 
+    /// Appends an object whose members were read before.
+    func append(_ bytes: RawSpan, _ plain: borrowing PlainMembers, to output: inout ByteBuffer) {
+        output.append(Ascii.leftBrace)
+        for index in 0..<plain.count {
+            if index > 0 { output.append(Ascii.comma) }
+            let entry = plain[index]
+            output.append(bytes, entry.range)
+            if entry.endsWithNumber {
+                var end = entry.range.upperBound
+                CanonicalNumber.append(bytes, &end, to: &output)
+            }
+        }
+        output.append(Ascii.rightBrace)
+    }
+
     // Recursion is bounded by the depth that a scan lets pass.
     private mutating func value(_ bytes: RawSpan, _ index: inout Int, _ output: inout ByteBuffer) {
         Self.skipSpace(bytes, &index)
@@ -82,7 +97,7 @@ package struct CanonicalJSON: ~Copyable {
 
     private mutating func object(_ bytes: RawSpan, _ index: inout Int, _ output: inout ByteBuffer) {
         if let end = plain.read(bytes, at: index) {
-            plain.write(bytes, to: &output)
+            append(bytes, plain, to: &output)
             index = end
             return
         }
@@ -96,9 +111,10 @@ package struct CanonicalJSON: ~Copyable {
             if members.count > first { output.append(Ascii.comma) }
             var member = Member(start: output.count, keyEnd: 0, end: 0)
             if let plain = PlainMember(bytes, at: index) {
-                output.append(bytes, index..<plain.end)
+                output.append(bytes, index..<plain.copiedEnd)
                 member.keyEnd = member.start + plain.keyEnd - index
-                index = plain.end
+                index = plain.copiedEnd
+                if index < plain.end { CanonicalNumber.append(bytes, &index, to: &output) }
             } else {
                 string(bytes, &index, &output)
                 member.keyEnd = output.count

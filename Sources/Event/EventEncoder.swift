@@ -15,21 +15,23 @@ package struct EventEncoder: ~Copyable {
     ///   - event: Has what its identity rule needs.
     ///   - line: The line, and
     ///   - scratch: what the decoder wrote, into which the texts of `event` point.
+    ///   - plain: The members of an object of the line, which may be the properties.
     ///   - app: The app of the body.
     ///   - receivedAt: When the body came.
     package mutating func append(
-        _ event: borrowing EventFields, line: RawSpan, scratch: borrowing ByteBuffer, app: RawSpan,
-        receivedAt: Int64, to builder: inout BodyRecord.Builder
+        _ event: borrowing EventFields, line: RawSpan, scratch: borrowing ByteBuffer,
+        plain: borrowing PlainMembers, app: RawSpan, receivedAt: Int64,
+        to builder: inout BodyRecord.Builder
     ) {
         let source = EventSource(line: line, scratch: scratch.rawSpan)
-        let keys = hasher.keys(of: event, source, app: app)
+        let keys = hasher.keys(of: event, source, plain: plain, app: app)
         let time = EventTime(
             occurredAt: event.occurredAt, sentAt: event.sentAt, receivedAt: receivedAt)
         var size = 2 + 4 * EventColumn.count + 52 + app.byteCount
         size += Self.size(event) + (keys.propertiesHash == nil ? 0 : 8)
         if keys.inbox != nil { size += 16 }
         builder.appendRow(size) { row in
-            row.put(Int16(EventRow.fieldCount))
+            row.begin(fields: Int16(EventRow.fieldCount))
             row.field(keys.identity.high, keys.identity.low)
             row.field(keys.unit.message, keys.unit.device)
             row.field(time.microseconds &- Self.postgresEpoch)
@@ -58,7 +60,11 @@ package struct EventEncoder: ~Copyable {
     /// The bytes of all fields but those that every row has.
     private static func size(_ event: borrowing EventFields) -> Int {
         var size = 0
-        for index in 0..<event.texts.ranges.count { size &+= event.texts.ranges[index].count }
+        var found = event.texts.present
+        while found != 0 {
+            size &+= event.texts.ranges[found.trailingZeroBitCount].count
+            found &= found &- 1
+        }
         if event.occurredAt != nil { size &+= 8 }
         if event.sentAt != nil { size &+= 8 }
         if event.opensApp != nil { size &+= 1 }
@@ -73,9 +79,15 @@ package struct EventEncoder: ~Copyable {
         _ source: EventSource,
         _ row: inout RowWriter
     ) {
-        for index in first.index...last.index {
-            let text = event.texts.ranges[index]
-            if text.isPresent { row.field(source.bytes(of: text)) } else { row.null() }
+        var found = event.texts.present(first, last)
+        var next = first.index
+        while found != 0 {
+            let column = found.trailingZeroBitCount
+            row.nulls(column &- next)
+            row.field(source.bytes(of: event.texts.ranges[column]))
+            next = column &+ 1
+            found &= found &- 1
         }
+        row.nulls(last.index &+ 1 &- next)
     }
 }

@@ -106,15 +106,31 @@ public struct EventSource: ~Escapable {
 public struct EventTexts: ~Copyable {
     @usableFromInline var ranges = FixedTable<TextRange>(
         repeating: .absent, count: EventColumn.count)
+    /// The columns that have a text, one bit each by index; what `ranges` has of others is old.
+    @usableFromInline var present: UInt64 = 0
 
     /// The text of a column.
     @inlinable @inline(__always)
     public subscript(column: EventColumn) -> TextRange {
-        get { ranges[column.index] }
-        set { ranges[column.index] = newValue }
+        get { present &>> UInt64(column.index) & 1 == 1 ? ranges[column.index] : .absent }
+        set {
+            let bit: UInt64 = 1 &<< UInt64(column.index)
+            if newValue.isPresent {
+                ranges[column.index] = newValue
+                present |= bit
+            } else {
+                present &= ~bit
+            }
+        }
     }
 
-    mutating func clear() { ranges.fill(.absent) }
+    mutating func clear() { present = 0 }
+
+    /// The columns `first` to `last` that have a text, as in `present`.
+    @inline(__always)
+    func present(_ first: EventColumn, _ last: EventColumn) -> UInt64 {
+        present & ((2 &<< UInt64(last.index)) &- (1 &<< UInt64(first.index)))
+    }
 }
 
 /// One event as decoded: what the client said, checked and named.

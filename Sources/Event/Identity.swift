@@ -68,9 +68,10 @@ package struct EventHasher: ~Copyable {
     ///
     /// The caller has made sure that rule 3 has what it needs.
     mutating func keys(
-        of event: borrowing EventFields, _ source: EventSource, app: RawSpan
+        of event: borrowing EventFields, _ source: EventSource, plain: borrowing PlainMembers,
+        app: RawSpan
     ) -> EventKeys {
-        let propertiesHash = fillInput(of: event, source, app)
+        let propertiesHash = fillInput(of: event, source, plain, app)
         let message = event.texts[.messageUID]
         let device = event.texts[.deviceID]
         let inbox = event.texts[.inboxMessageUID]
@@ -88,7 +89,8 @@ package struct EventHasher: ~Copyable {
         var inboxUnit: Unit?
         if inbox.isPresent {
             messageInput.fill(inbox, source, app)
-            let digest = Digest(paddedBlocks: messageInput.rawSpan)
+            let none = RawSpan()
+            let digest = Digest.three(messageInput.rawSpan, none, none).0
             inboxUnit = Unit(message: Self.nonZero(digest), device: deviceHash)
         }
         return EventKeys(
@@ -103,7 +105,8 @@ package struct EventHasher: ~Copyable {
     ///
     /// - Returns: The hash of the properties, under rule 1.
     private mutating func fillInput(
-        of event: borrowing EventFields, _ source: EventSource, _ app: RawSpan
+        of event: borrowing EventFields, _ source: EventSource, _ plain: borrowing PlainMembers,
+        _ app: RawSpan
     ) -> Int64? {
         let rule: Rule =
             event.texts[.eventUID].isPresent
@@ -112,8 +115,12 @@ package struct EventHasher: ~Copyable {
         let hasCanonical = properties.isPresent && rule != .status
         if hasCanonical {
             canonicalBytes.truncate(to: 0)
-            let bytes = source.bytes(of: properties)
-            canonical.append(bytes, 0..<bytes.byteCount, to: &canonicalBytes)
+            if properties.rangeInLine == plain.object {
+                canonical.append(source.line, plain, to: &canonicalBytes)
+            } else {
+                let bytes = source.bytes(of: properties)
+                canonical.append(bytes, 0..<bytes.byteCount, to: &canonicalBytes)
+            }
         }
         input.clear()
         input.append(rule.rawValue)
@@ -186,6 +193,7 @@ struct HashInput: ~Copyable {
 
     mutating func append(_ byte: UInt8) { bytes.append(byte) }
 
+    @inline(__always)
     mutating func append(_ text: TextRange, _ source: EventSource) {
         if text.isPresent {
             append(source.bytes(of: text))
@@ -194,15 +202,12 @@ struct HashInput: ~Copyable {
         }
     }
 
-    mutating func append(_ field: RawSpan) {
-        bytes.append(bigEndian: UInt32(truncatingIfNeeded: field.byteCount))
-        bytes.append(field)
-    }
+    @inline(__always)
+    mutating func append(_ field: RawSpan) { bytes.append(field: field) }
 
     mutating func append(_ field: borrowing ByteBuffer) { append(field.rawSpan) }
 
     mutating func append(_ word: StaticString) {
-        bytes.append(bigEndian: UInt32(truncatingIfNeeded: word.utf8CodeUnitCount))
-        bytes.append(word)
+        word.withUTF8Buffer { unsafe append(RawSpan(_unsafeElements: $0)) }
     }
 }

@@ -17,6 +17,15 @@ package enum EventField: Int, CaseIterable, Sendable {
     /// How many there are.
     static let count = 35
 
+    /// The field of a raw value that there is.
+    // The initialiser compares with each of them.
+    @inline(__always)
+    static func of(rawValue: Int) -> EventField {
+        precondition(rawValue >= 0 && rawValue < count)
+        // SAFETY: a case is its place in one byte, and so is the raw value.
+        return unsafe unsafeBitCast(UInt8(truncatingIfNeeded: rawValue), to: EventField.self)
+    }
+
     /// The name as it stands in a line.
     package var name: StaticString {
         switch self {

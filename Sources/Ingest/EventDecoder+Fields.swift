@@ -22,7 +22,7 @@ extension EventDecoder {
             extras.append(slots[others.trailingZeroBitCount])
             found = others
         }
-        return EventField(rawValue: picked)
+        return EventField.of(rawValue: picked)
     }
 
     /// The text of a string, as UTF-8.

@@ -33,6 +33,10 @@ package struct EventDecoder: ~Copyable {
     /// The type of the last line, for most lines of a body have one type.
     var lastType = KnownType(key: nil, type: .custom, isExact: false)
     private let names = FieldNames()
+    /// The fields in the order of the lines before, by their raw value.
+    private var expected = ExpectedKeys(EventField.allCases.map(\.name))
+    /// The members of an object in the line, most often of its properties.
+    private var plain = PlainMembers()
     private var encoder = EventEncoder()
 
     /// - Parameter lineBytesMax: A longer line is rejected unread.
@@ -60,8 +64,8 @@ package struct EventDecoder: ~Copyable {
         }
         if isSanitized { sanitized &+= 1 }
         encoder.append(
-            event, line: line, scratch: scratch, app: app.rawSpan, receivedAt: receivedAt,
-            to: &builder)
+            event, line: line, scratch: scratch, plain: plain, app: app.rawSpan,
+            receivedAt: receivedAt, to: &builder)
         return .accepted
     }
 
@@ -70,9 +74,9 @@ package struct EventDecoder: ~Copyable {
         guard line.byteCount <= lineBytesMax else {
             throw Rejection(.lineTooLong, actual: line.byteCount, limit: lineBytesMax)
         }
-        if let failure = JSONObject.scan(line, 0..<line.byteCount, into: &members) {
-            throw Self.rejection(failure)
-        }
+        let failure = JSONObject.scan(
+            line, 0..<line.byteCount, expecting: expected, into: &members, plain: &plain)
+        if let failure { throw Self.rejection(failure) }
         event.clear()
         isSanitized = false
         scratch.truncate(to: 0)
@@ -111,14 +115,21 @@ package struct EventDecoder: ~Copyable {
     private mutating func sortMembers(_ line: RawSpan) {
         present = 0
         extras.removeAll()
+        var last = expected.start
         for index in 0..<members.count {
             let member = members[index]
-            guard let field = field(of: member, line) else {
+            var field = member.keyNumber
+            if field == expected.other {
+                field = self.field(of: member, line)?.rawValue ?? expected.other
+                expected.note(field, after: last)
+            }
+            last = field
+            guard field != expected.other else {
                 extras.append(Int32(truncatingIfNeeded: index))
                 continue
             }
-            slots[field.rawValue] = Int32(truncatingIfNeeded: index)
-            let bit: UInt64 = 1 &<< UInt64(field.rawValue)
+            slots[field] = Int32(truncatingIfNeeded: index)
+            let bit: UInt64 = 1 &<< UInt64(field)
             if member.isNull { present &= ~bit } else { present |= bit }
         }
     }

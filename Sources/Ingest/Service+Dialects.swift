@@ -10,14 +10,14 @@ extension IngestService {
             try checkIsTaking()
             let head = try EventsHead(exchange, isDialect: true)
             if call.isOpen, !ServiceKeys.hasKey(exchange.headers) {
-                let body = try ServiceBody(
+                let body = ServiceBody(
                     self, exchange, app: nil, key: [], head: head, call: call)
                 return exchange.accept(body: body)
             }
             try withKey(exchange, roles: [.ingest], for: call) {
                 service, app, key throws(ServiceRefusal) in
                 _ = try service.app(app, vendorApp: call.vendorApp)
-                let body = try ServiceBody(
+                let body = ServiceBody(
                     service, exchange, app: app, key: key, head: head, call: call)
                 exchange.accept(body: body)
             }

@@ -152,7 +152,7 @@ package final class IngestService: HTTPHandler {
         try checkIsTaking()
         let head = try EventsHead(exchange)
         try withKey(exchange, roles: [.ingest]) { service, app, key throws(ServiceRefusal) in
-            let body = try ServiceBody(service, exchange, app: app, key: key, head: head)
+            let body = ServiceBody(service, exchange, app: app, key: key, head: head)
             exchange.accept(body: body)
         }
     }

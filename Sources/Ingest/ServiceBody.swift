@@ -5,7 +5,11 @@ import JSONLines
 import Platform
 import Spool
 
-/// Takes one body: inflates it as it comes, and at its end decodes, spools and answers it.
+/// Takes one body: inflates it, and at its end decodes, spools and answers it.
+///
+/// What comes gzipped is kept as it comes up to ``wholeBytes``, and inflated at once when all of it is
+/// here: into memory that the body before has just left, and with the tables of one stream instead of
+/// one for each connection. What is longer is inflated as it comes.
 ///
 /// Decoding runs on the HTTP thread: it costs about as much as receiving the same bytes, and handing
 /// each body to another thread and back would cost small ones more than it saves large ones. Where
@@ -28,13 +32,15 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     private let inFlightBytesMax: Int
     /// Inflated bytes of a body up to which the HTTP thread does all of it: two milliseconds' work.
     static let largeBytes = 512 << 10
+    /// Bytes of a gzipped body up to which it is inflated at its end; a body of 1000 events has fewer.
+    static let wholeBytes = 128 << 10
     /// How much of a large body is inflated before it is counted.
     private static let stepBytes = 1 << 20
 
     // Used by one server thread only; after the end of a large body, by the thread that reads it.
     private var inflater: InflateStream?
     private var bytes: [UInt8] = []
-    /// What has come of a large body and is not inflated yet.
+    /// What has come and is not inflated yet.
     private var unread: [UInt8] = []
     private var isLarge = false
     /// Bytes that are counted: in all that is in flight, in what large bodies hold, and as inflated.
@@ -49,11 +55,10 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     /// - Parameters:
     ///   - app: Nil for a request without a key, whose body names an app by its alias.
     ///   - call: What a source asks for; nil for our own NDJSON and JSON.
-    /// - Throws: ``ServiceRefusal`` when there is no memory to inflate with.
     init(
         _ service: IngestService, _ exchange: Exchange, app: [UInt8]?, key: [UInt8],
         head: EventsHead, call: (any DialectCall)? = nil
-    ) throws(ServiceRefusal) {
+    ) {
         self.service = service
         self.exchange = exchange
         self.app = app
@@ -71,12 +76,6 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             inFlightBytesMax = settings.inFlightBytesMax
             bytesMax = settings.bodyBytesMax
         }
-        guard head.isGzip else { return }
-        do throws(GzipError) {
-            inflater = try InflateStream(limit: bytesMax)
-        } catch {
-            throw refusal(error)
-        }
     }
 
     func receive(_ piece: Span<UInt8>) {
@@ -89,8 +88,10 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     }
 
     private func take(_ piece: Span<UInt8>) throws(ServiceRefusal) {
-        if bytes.capacity == 0 { bytes = service.buffers.take() }
-        if !head.isGzip {
+        if head.isGzip {
+            try takeGzipped(piece)
+        } else {
+            if bytes.capacity == 0 { bytes = service.buffers.take() }
             unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
             guard bytes.count <= bytesMax else {
                 throw app == nil
@@ -100,18 +101,48 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             // Text never begins with these, so the first look at them is enough.
             if held < 2, Gzip.isGzip(bytes.span) { throw .gzipWithoutHeader }
             isLarge = bytes.count > Self.largeBytes
-        } else {
-            var used = 0
-            if !isLarge {
-                used = try inflate(piece, upTo: Self.largeBytes)
-                isLarge = bytes.count >= Self.largeBytes
-            }
-            if used < piece.count {
-                let rest = piece.extracting(used...)
-                unsafe rest.withUnsafeBufferPointer { unsafe unread.append(contentsOf: $0) }
-            }
         }
         try count()
+    }
+
+    private func takeGzipped(_ piece: Span<UInt8>) throws(ServiceRefusal) {
+        if inflater == nil, unread.count + piece.count <= min(Self.wholeBytes, bytesMax) {
+            // More than a network's packet is most often a part of much more.
+            if unread.isEmpty {
+                unread.reserveCapacity(piece.count < 4096 ? piece.count : Self.wholeBytes)
+            }
+            return keep(piece)
+        }
+        try beginToInflate()
+        var used = 0
+        if !isLarge { used = try inflateOnThread(piece) }
+        if used < piece.count { keep(piece.extracting(used...)) }
+    }
+
+    private func keep(_ piece: Span<UInt8>) {
+        unsafe piece.withUnsafeBufferPointer { unsafe unread.append(contentsOf: $0) }
+    }
+
+    /// Inflates what was kept of a gzipped body, if that was not begun yet.
+    private func beginToInflate() throws(ServiceRefusal) {
+        guard inflater == nil else { return }
+        bytes = service.buffers.take()
+        do throws(GzipError) {
+            inflater = try InflateStream(limit: bytesMax)
+        } catch {
+            throw refusal(error)
+        }
+        let kept = unread
+        unread = []
+        let used = try inflateOnThread(kept.span)
+        if used < kept.count { keep(kept.span.extracting(used...)) }
+    }
+
+    /// Inflates until the body is large, which is as much as the HTTP thread does.
+    private func inflateOnThread(_ piece: Span<UInt8>) throws(ServiceRefusal) -> Int {
+        let used = try inflate(piece, upTo: Self.largeBytes)
+        isLarge = bytes.count >= Self.largeBytes
+        return used
     }
 
     private func inflate(
@@ -147,6 +178,14 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     func finished() {
         if isRefused { return }
+        if head.isGzip {
+            do throws(ServiceRefusal) {
+                try beginToInflate()
+                try count()
+            } catch {
+                return refuse(error)
+            }
+        }
         guard isLarge else { return end() }
         service.metrics.largeBodies.add()
         if !service.largeBodies.give({ self.readLarge() }, of: key) { refuse(.draining) }

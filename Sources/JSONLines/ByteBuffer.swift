@@ -99,6 +99,21 @@ public struct ByteBuffer: ~Copyable, @unchecked Sendable {
         used &+= more
     }
 
+    /// Appends how many `bytes` are, in four bytes, the highest first, and then all of them.
+    @inlinable @inline(__always)
+    public mutating func append(field bytes: RawSpan) {
+        let more = bytes.byteCount
+        if capacity &- used < more &+ 4 { grow(by: more &+ 4) }
+        unsafe base.storeBytes(
+            of: UInt32(truncatingIfNeeded: more).bigEndian, toByteOffset: used, as: UInt32.self)
+        used &+= 4
+        unsafe bytes.withUnsafeBytes { source in
+            guard let start = source.baseAddress else { return }
+            unsafe ShortCopy.copy(start, to: base + used, count: more)
+        }
+        used &+= more
+    }
+
     /// Appends the bytes `range` of `bytes`.
     @inlinable @inline(__always)
     public mutating func append(_ bytes: RawSpan, _ range: Range<Int>) {

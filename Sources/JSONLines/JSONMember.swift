@@ -4,6 +4,7 @@ public struct JSONMember: Sendable, BitwiseCopyable {
     /// The kind of the value.
     public let kind: JSONKind
     @usableFromInline let flags: Flags
+    @usableFromInline let number: UInt8
 
     /// One bit a property; no OptionSet, whose calls are not inlined in other modules.
     @usableFromInline
@@ -12,14 +13,19 @@ public struct JSONMember: Sendable, BitwiseCopyable {
     }
 
     @inline(__always)
-    init(key: Range<Int>, value: Range<Int>, kind: JSONKind, flags: Flags) {
+    init(key: Range<Int>, value: Range<Int>, kind: JSONKind, flags: Flags, number: Int) {
         keyStart = UInt32(truncatingIfNeeded: key.lowerBound)
         keyEnd = UInt32(truncatingIfNeeded: key.upperBound)
         valueStart = UInt32(truncatingIfNeeded: value.lowerBound)
         valueEnd = UInt32(truncatingIfNeeded: value.upperBound)
         self.kind = kind
         self.flags = flags
+        self.number = UInt8(truncatingIfNeeded: number)
     }
+
+    /// The number of the key where it was the expected one, else ``ExpectedKeys/other``.
+    @inlinable @inline(__always)
+    public var keyNumber: Int { Int(number) }
 
     /// What is between the quotes of the key.
     @inlinable @inline(__always)
@@ -89,6 +95,31 @@ package enum JSONObject {
     package static func scan(
         _ bytes: RawSpan, _ range: Range<Int>, into members: inout GrowingTable<JSONMember>
     ) -> Failure? {
+        scan(bytes, range, ExpectedKeys.none, into: &members) { scanner, _ in
+            scanner.value(bytes, depth: 1)
+        }
+    }
+
+    /// The same, where some keys are expected: what comes out is no other, only sooner.
+    ///
+    /// - Parameter plain: Receives the members of the last object that is a member and has only plain ones.
+    package static func scan(
+        _ bytes: RawSpan, _ range: Range<Int>, expecting keys: borrowing ExpectedKeys,
+        into members: inout GrowingTable<JSONMember>, plain: inout PlainMembers
+    ) -> Failure? {
+        plain.begin()
+        return scan(bytes, range, keys, into: &members) { scanner, first in
+            first == Ascii.leftBrace && scanner.plainObject(bytes, into: &plain)
+                || scanner.value(bytes, depth: 1)
+        }
+    }
+
+    @inline(__always)
+    private static func scan(
+        _ bytes: RawSpan, _ range: Range<Int>, _ keys: borrowing ExpectedKeys,
+        into members: inout GrowingTable<JSONMember>,
+        container: (inout JSONScanner, _ first: UInt8) -> Bool
+    ) -> Failure? {
         precondition(bytes.byteCount <= Int(UInt32.max) && range.upperBound <= bytes.byteCount)
         members.removeAll()
         var scanner = JSONScanner(range, of: bytes)
@@ -99,7 +130,9 @@ package enum JSONObject {
             }
             return .notAnObject
         }
-        guard scanner.object(bytes, into: &members), scanner.isAtEnd(bytes) else {
+        guard scanner.object(bytes, keys, into: &members, container: container),
+            scanner.isAtEnd(bytes)
+        else {
             return .invalid(scanner.failure ?? .syntax(offset: scanner.index))
         }
         return scanner.isNumberTooLarge ? .invalid(.numberTooLarge) : nil
@@ -116,7 +149,9 @@ extension JSONScanner {
     /// Passes over the object at `index`, the outermost one, and appends its members.
     @inline(__always)
     fileprivate mutating func object(
-        _ bytes: RawSpan, into members: inout GrowingTable<JSONMember>
+        _ bytes: RawSpan, _ keys: borrowing ExpectedKeys,
+        into members: inout GrowingTable<JSONMember>,
+        container: (inout JSONScanner, _ first: UInt8) -> Bool
     ) -> Bool {
         index &+= 1
         skipSpace(bytes)
@@ -124,18 +159,29 @@ extension JSONScanner {
             index &+= 1
             return true
         }
+        var last = keys.start
         while true {
             hasRefusedText = false
-            guard expect(Ascii.quote, bytes) else { return false }
-            let keyStart = index
-            guard string(bytes) else { return false }
-            let key = keyStart..<index &- 1
-            var flags = JSONMember.Flags(bits: hasEscape ? 1 : 0)
-            if hasRefusedText {
-                flags.bits |= 2
-                hasRefusedText = false
+            skipSpace(bytes)
+            let key: Range<Int>
+            var flags = JSONMember.Flags()
+            if let (number, count) = keys.match(after: last, bytes, index, end) {
+                last = number
+                key = index &+ 1..<index &+ count &- 2
+                index &+= count
+            } else {
+                last = keys.other
+                guard expect(Ascii.quote, bytes) else { return false }
+                let keyStart = index
+                guard string(bytes) else { return false }
+                key = keyStart..<index &- 1
+                if hasEscape { flags.bits |= 1 }
+                if hasRefusedText {
+                    flags.bits |= 2
+                    hasRefusedText = false
+                }
+                guard expect(Ascii.colon, bytes) else { return false }
             }
-            guard expect(Ascii.colon, bytes) else { return false }
             skipSpace(bytes)
             let start = index
             let byte = peek(bytes)
@@ -148,7 +194,7 @@ extension JSONScanner {
                 if hasEscape { flags.bits |= 4 }
             case Ascii.leftBrace, Ascii.leftBracket:
                 kind = byte == Ascii.leftBrace ? .object : .array
-                guard value(bytes, depth: 1) else { return false }
+                guard container(&self, byte) else { return false }
             default:
                 guard scalar(byte, bytes) else { return false }
                 switch byte {
@@ -161,7 +207,9 @@ extension JSONScanner {
                 }
             }
             if hasRefusedText { flags.bits |= 8 }
-            members.append(JSONMember(key: key, value: start..<index, kind: kind, flags: flags))
+            members.append(
+                JSONMember(
+                    key: key, value: start..<index, kind: kind, flags: flags, number: last))
             skipSpace(bytes)
             let next = peek(bytes)
             index &+= 1

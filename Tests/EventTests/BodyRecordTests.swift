@@ -11,6 +11,7 @@ struct BodyRecordTests {
         var builder = BodyRecord.Builder(app: app, receivedAt: received, capacity: 1)
         var encoder = EventEncoder()
         let scratch = ByteBuffer()
+        let plain = PlainMembers()
         let line = Array("message-1device-1{\"a\":1}".utf8)
         for index in 0..<rows {
             var event = EventFields()
@@ -23,7 +24,7 @@ struct BodyRecordTests {
             event.sentAt = received - 3_000_000
             event.isTest = index % 3 == 0 ? true : nil
             encoder.append(
-                event, line: line.rawSpan, scratch: scratch, app: app.rawSpan,
+                event, line: line.rawSpan, scratch: scratch, plain: plain, app: app.rawSpan,
                 receivedAt: received, to: &builder)
         }
         for _ in 0..<rejected { builder.countRejected() }

@@ -24,6 +24,11 @@ struct CanonicalJSONTests {
         ("{\"screens\":1,\"screen\":true}", "{\"screen\":true,\"screens\":1}"),
         ("{ \"b\":-7 , \"a\":\"é\"\n}", "{\"a\":\"é\",\"b\":-7}"),
         ("{\"b\":null,\"a\" : 20,\"c\":1.0}", "{\"a\":2e1,\"b\":null,\"c\":1}"),
+        (
+            "{\"c\":-120,\"b\":1.50,\"a\":1E+2,\"d\":-0}",
+            "{\"a\":1e2,\"b\":15e-1,\"c\":-12e1,\"d\":0}"
+        ),
+        ("{\"c\":[],\"b\":700,\"a\":0.5}", "{\"a\":5e-1,\"b\":7e2,\"c\":[]}"),
         ("{\"ab\":1,\"a\":2}", "{\"a\":2,\"ab\":1}"),
         ("\"\\u0041\\/\\n\\\"\\\\\\u00e9\"", "\"A/\\u000a\\\"\\\\é\""),
         ("\"\\ud83d\\ude00\"", "\"😀\""),
@@ -36,6 +41,25 @@ struct CanonicalJSONTests {
     func theFormIs(text: String, expected: String) {
         #expect(canonical(text) == expected)
         #expect(canonical(expected) == expected)
+    }
+
+    /// An escape sends an object the long way.
+    @Test func aPlainObjectComesOutAsOneWithEscapes() {
+        let values = [
+            "0", "-0", "7", "-70", "105", "1.50", "1e3", "12E-1", "true", "false", "null", "\"\"",
+            "\"é😀\"", "\"a text\"",
+        ]
+        var random = SystemRandomNumberGenerator()
+        for count in 0...18 {
+            for _ in 0..<20 {
+                let members = (0..<count).map { _ in
+                    (Int.random(in: 10..<40, using: &random), values.randomElement(using: &random)!)
+                }
+                let plain = members.map { "\"k\($0)\":\($1)" }.joined(separator: ",")
+                let escaped = members.map { "\"\\u006b\($0)\":\($1)" }.joined(separator: ",")
+                #expect(canonical("{\(plain)}") == canonical("{\(escaped)}"), "\(plain)")
+            }
+        }
     }
 
     @Test(arguments: [1, 7, 16, 17, 40])

@@ -3,13 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// CRC-32C (Castagnoli) of `count` bytes, continuing from `seed`; 0 starts one.
-/// tapline_crc32c(0, "123456789", 9) is 0xE3069283.
-uint32_t tapline_crc32c(uint32_t seed, const void *bytes, size_t count);
-
-/// The same without the instruction; exposed so that a test compares the two.
-uint32_t tapline_crc32c_software(uint32_t seed, const void *bytes, size_t count);
-
 /// The text of an errno value, a constant string; never null.
 const char *tapline_strerror(int code);
 

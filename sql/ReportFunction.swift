@@ -62,7 +62,7 @@ extension Schema {
         fileprivate init(_ pieces: UnitPieces?) { isByEvent = pieces != nil }
 
         /// Whether units are cut into pieces.
-        var isCut: Bool { isByActivity || isByEvent || hasJourney }
+        var isCut: Bool { isByActivity || isByEvent }
     }
 
     /// The statement of a report up to its CTE `result`, from `sql/report/`; the placeholders
@@ -119,15 +119,19 @@ extension Schema {
         """
 
     private static func allUnits(_ scope: EventScope) -> String {
-        (scope.isCut
-            ? report(.piece).filled(["delivered": delivered, "pieces of units": "unit"])
-            : "unit AS (SELECT \(unitColumns), 0 AS part FROM exact)")
+        let whole =
+            "unit AS (SELECT \(unitColumns), 0 AS part\(scope.hasJourney ? named : "") FROM exact)"
+        return
+            (scope.isCut
+            ? report(.piece).filled(["delivered": delivered, "pieces of units": "unit"]) : whole)
                 + """
                 ,
                 sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
 
                 """
     }
+    /// What tells a unit, and its pieces, apart from others.
+    private static let named = ", unit, NULL::text AS piece_one, NULL::text AS piece_two"
     private static let specialUnits = """
         unit AS (SELECT \(unitColumns), 0 AS part FROM exact UNION ALL SELECT * FROM plain),
         sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),

@@ -216,6 +216,10 @@ struct ReportReader {
         _ connection: borrowing PostgresConnection, _ frame: Frame
     ) throws(ReportError) -> [ReportRow] {
         let statement = ReportStatement(options, from: frame.source)
+        let isOfEvents = if case .events = frame.source { true } else { false }
+        // Millions of rows that the planner takes for a few hundred would be joined by comparing each
+        // with each.
+        if isOfEvents { try setNestedLoops("off", connection) }
         let answer = try ask(
             connection, statement.sql,
             [
@@ -227,7 +231,15 @@ struct ReportReader {
                 // The totals are a row too.
                 options.top.map { .int64(Int64(clamping: $0 &+ 1)) } ?? .null,
             ])
+        // Another report of the same transaction may be of cells, and look its special units up.
+        if isOfEvents { try setNestedLoops("on", connection) }
         return (0..<answer.rows).map { row(answer, $0) }
+    }
+
+    private func setNestedLoops(
+        _ value: String, _ connection: borrowing PostgresConnection
+    ) throws(ReportError) {
+        _ = try ask(connection, "SELECT set_config('enable_nestloop', $1, true)", [.text(value)])
     }
 
     /// How the units of cells are cut.

@@ -1,23 +1,32 @@
 -- What devices did around their messages, as CTE `journey`: bits of units. Rules: docs/reports.md
 -- "Influenced, converted, time to open". $1 and $4 as for `source`.
-step AS (
-    -- The life of each device: 1 a message came, 2 it was clicked, 3 the app was launched, 4 something
-    -- was bought.
-    SELECT tapline.unit_device(unit) AS device, coalesce(observed_at, sent_at) AS at,
-        1 AS kind, unit, NULL::uuid AS key, states & (1 << 22) = 0 AS is_loud,
-        states & (1 << 20) = 0 AS is_unclicked
-    FROM whole
-    WHERE coalesce(observed_at, sent_at) IS NOT NULL AND states & (<delivered>) <> 0
+life AS (
+    SELECT tapline.unit_device(target) AS device, event_time AS at, type, key
+    FROM joined WHERE states & (5 << 14) <> 0
     UNION ALL
-    SELECT tapline.unit_device(target), event_time, CASE type WHEN 14 THEN 3 WHEN 16 THEN 4 ELSE 2 END,
-        target, key, true, true
-    FROM joined WHERE states & ((1 << 20) | (5 << 14)) <> 0
-    UNION ALL
-    SELECT tapline.unit_device(e.unit), e.event_time, CASE e.type WHEN 14 THEN 3 ELSE 4 END, NULL,
-        e.key, true, true
+    SELECT tapline.unit_device(e.unit), e.event_time, e.type, e.key
     FROM tapline.event e
     WHERE e.batch <= $1 AND e.message_uid IS NULL AND e.type IN (14, 16)
         AND ($4::text IS NULL OR e.app = $4)
+), step AS (
+    -- The life of each device: 1 a message came, 2 it was clicked, 3 the app was launched, 4 something
+    -- was bought.
+    SELECT device, at, CASE type WHEN 14 THEN 3 ELSE 4 END AS kind, NULL::uuid AS unit, key,
+        true AS is_loud, true AS is_unclicked
+    FROM life
+    UNION ALL
+    SELECT *
+    FROM (
+        SELECT tapline.unit_device(unit) AS device, coalesce(observed_at, sent_at), 1, unit,
+            NULL::uuid, states & (1 << 22) = 0, states & (1 << 20) = 0
+        FROM whole
+        WHERE coalesce(observed_at, sent_at) IS NOT NULL AND states & (<delivered>) <> 0
+        UNION ALL
+        SELECT tapline.unit_device(target), event_time, 2, target, key, true, true
+        FROM joined WHERE states & (1 << 20) <> 0 AND states & (5 << 14) = 0
+    ) m
+    -- Where a device did nothing after its messages there is nothing to find.
+    WHERE device IN (SELECT device FROM life)
 ), near AS (
     SELECT device, at, kind, unit, is_loud, is_unclicked,
         -- The click that a conversion follows, as the click's number on its device.

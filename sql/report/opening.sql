@@ -1,9 +1,11 @@
 -- What single events of units say, for each row and the totals: time to open, as CTE `opening`, and
 -- which buttons were pressed, as CTE `pressed`. Their rows go by arrays of keys, as null = null there.
 place AS (
-    SELECT unit, part, piece_one, piece_two, states & (1 << 22) = 0 AS is_loud,
-        CASE WHEN part = 1 THEN ARRAY[app, <campaign>, <one>, <two>] END AS key
-    FROM unit WHERE NOT is_test OR $6::boolean
+    -- A whole unit (part 0) is in a row and in the totals.
+    SELECT u.unit, p.part, u.piece_one, u.piece_two, u.states & (1 << 22) = 0 AS is_loud,
+        CASE WHEN p.part = 1 THEN ARRAY[app, <campaign>, <one>, <two>] END AS key
+    FROM unit u JOIN (VALUES (1), (2)) p(part) ON u.part IN (0, p.part)
+    WHERE (NOT u.is_test OR $6::boolean) AND u.states & ((1 << 20) | (1 << 8)) <> 0
 ), first_click AS (
     SELECT DISTINCT ON (target) target, device_time, piece_one, piece_two, in_piece
     FROM joined WHERE states & (1 << 20) <> 0 ORDER BY target, event_time, key

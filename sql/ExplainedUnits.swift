@@ -37,7 +37,7 @@ extension Schema {
         return statement.filled([
             "first": "NULL::text", "second": "NULL::text", "one": "first", "two": "NULL::text",
             "quarter": "NULL::int", "campaign": "campaign_id", "version flags": "",
-            "page": "counted",
+            "page": "OFFSET 0",
         ])
     }
 

@@ -350,7 +350,7 @@ extension Schema {
             "counts": counts(hasJourney: false, hasTime: true) + functionSelection,
             "first": first, "second": "NULL::text", "one": "first", "two": "NULL::text",
             "time one": time(dayKey(CellKeys.Time.day.at), hourKey(CellKeys.Time.hour.at)),
-            "time two": "NULL::text", "page": "counted",
+            "time two": "NULL::text", "page": "OFFSET 0",
             "cell first": first, "cell second": "NULL::text",
             "plain first": "e.first", "plain second": "e.second",
             "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",

@@ -27,7 +27,7 @@ struct ReportStatement {
         let isSoon =
             options.offset == 0 && places.versionFlags.isEmpty
             && (options.isByKeys || options.isByDelivered)
-        let page = isSoon ? "(SELECT * FROM counted \(order) LIMIT $7)" : "counted"
+        let page = isSoon ? order + " LIMIT $7" : "OFFSET 0"
         sql = text.filled([
             "version flags": places.versionFlags,
             "first": places[0].column, "second": places[1].column,

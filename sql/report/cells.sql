@@ -89,12 +89,13 @@ sets AS (
             -- A few launches right after a message are chance.
             CASE WHEN <has journey> AND loud_delivered > 30 AND loud_click = 0
                 AND launched_soon * 50 >= loud_delivered THEN 'taps_not_forwarded' END], NULL) AS flags
-    FROM <page> c
-        <opening join>,
-        LATERAL (SELECT CASE
-            WHEN units > test_excluded THEN unsent = 0
-            WHEN units > 0 THEN unsent_excluded = 0
-            ELSE EXISTS (SELECT FROM sending WHERE $4::text IS NULL OR app = $4) END) u(has_sent)
+    FROM (
+            SELECT *, CASE
+                WHEN units > test_excluded THEN unsent = 0
+                WHEN units > 0 THEN unsent_excluded = 0
+                ELSE EXISTS (SELECT FROM sending WHERE $4::text IS NULL OR app = $4) END AS has_sent
+            FROM counted <page>) c
+        <opening join>
 ), rated AS MATERIALIZED (
     -- Materialized, so that what uses a number many times does not compute it as often.
     SELECT k.*,

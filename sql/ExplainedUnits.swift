@@ -27,6 +27,7 @@ extension Schema {
                         states, is_test, campaign_mismatch, sent_unknown, failed_unknown, n, clicks,
                         late, 0 AS part
                     FROM exact),
+                alike AS (\(alikeUnits)),
                 sending AS (SELECT app FROM tapline.sending_app),
 
                 """ + counts(hasJourney: false)
@@ -35,7 +36,8 @@ extension Schema {
             + " FROM result WHERE NOT is_total"
         return statement.filled([
             "first": "NULL::text", "second": "NULL::text", "one": "first", "two": "NULL::text",
-            "campaign": "campaign_id", "version flags": "",
+            "quarter": "NULL::int", "campaign": "campaign_id", "version flags": "",
+            "page": "OFFSET 0",
         ])
     }
 

@@ -20,6 +20,8 @@ extension Schema {
     package enum CellTable: String, CaseIterable, Sendable {
         /// Knows of campaigns alone.
         case campaign
+        /// Knows of campaigns and time, by the hour of UTC.
+        case hour
         /// Knows of campaigns and time.
         case quarter
         /// Knows of campaigns and dimensions.
@@ -34,12 +36,15 @@ extension Schema {
 
         /// The fewest cells that know what is asked for.
         ///
-        /// - Parameter isPast: Whether they have to tell of the past.
+        /// - Parameters:
+        ///   - time: Whether of time, and whether hours of UTC are enough.
+        ///   - isPast: Whether they have to tell of the past.
         package static func knowing(
-            campaign: Bool, time: Bool, dimensions: Bool, isPast: Bool
+            campaign: Bool, time: (isAsked: Bool, byHour: Bool), dimensions: Bool, isPast: Bool
         ) -> CellTable {
-            switch (campaign, time, dimensions) {
+            switch (campaign, time.isAsked, dimensions) {
             case (_, false, false): isPast ? .dimension : .campaign
+            case (_, true, false) where time.byHour: .hour
             case (true, true, false): .quarter
             case (_, false, true): .dimension
             case (false, true, _): .time
@@ -66,32 +71,67 @@ extension Schema {
     }
 
     /// The statement of a report up to its CTE `result`, from `sql/report/`; the placeholders
-    /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>`, `<quarter>`,
-    /// `<version flags>` and `<conversion window>` are left; of cells also `<cell first>`, `<cell second>`, `<plain first>`,
+    /// `<first>`, `<second>`, `<one>`, `<two>`, `<campaign>`, `<cell campaign>`, `<version flags>`, `<page>`
+    /// and `<conversion window>` are left; of cells also `<cell first>`, `<cell second>`, `<plain first>`,
     /// `<plain second>` and `<type words>`; of ``EventScope`` that are cut also
     /// `<piece one>`, `<piece two>`, `<piece first>` and `<piece second>`.
-    package static func reportResult(from source: UnitSource) -> String {
+    ///
+    /// - Parameter keys: Of the rows, where the units are of cells. `<time one>` and `<time two>` are left
+    ///   where these have a time; `<one>` and `<two>` are null in its place.
+    package static func reportResult(from source: UnitSource, by keys: CellKeys) -> String {
         switch source {
         case .events(let scope):
             "WITH " + units(fromSpecial: false, scope) + allUnits(scope)
                 + counts(hasJourney: scope.hasJourney)
         case .cells(let table, let pieces, withSpecial: true, let isPast):
-            "WITH " + units(fromSpecial: true, EventScope(pieces), isPast: isPast)
-                + units(from: table, pieces, isPast: isPast)
-                + (pieces == nil ? specialUnits : specialPieces)
-                + counts(hasJourney: false)
+            "WITH " + keys.zone + units(fromSpecial: true, EventScope(pieces), isPast: isPast)
+                + units(
+                    from: table, pieces, quarter: keys.ofCell, isEach: keys.areOf(table),
+                    isPast: isPast)
+                + special(pieces)
+                + keys.alike("\(alikeUnits) UNION ALL \(plainUnits)", of: table)
+                .filled(["quarter": keys.ofUnit])
+                + sendingApps + counts(hasJourney: false, hasTime: keys.time != nil)
         case .cells(let table, let pieces, withSpecial: false, let isPast):
-            "WITH " + units(from: table, pieces, isPast: isPast) + plainUnits
-                + counts(hasJourney: false)
+            "WITH " + keys.zone
+                + units(
+                    from: table, pieces, quarter: keys.ofCell, isEach: keys.areOf(table),
+                    isPast: isPast)
+                + keys.alike(plainUnits, of: table)
+                + sendingApps + counts(hasJourney: false, hasTime: keys.time != nil)
         }
     }
 
     /// Counts and rates.
-    static func counts(hasJourney: Bool) -> String {
+    ///
+    /// - Parameter hasTime: Whether rows have a `quarter`.
+    static func counts(hasJourney: Bool, hasTime: Bool = false) -> String {
         report(.cells).filled([
-            "sums": report(.sums), "has journey": "\(hasJourney)",
-            "opening": hasJourney ? opening : noOpening,
+            "sums": report(.sums), "has journey": "\(hasJourney)", "delivered": delivered,
+            "names of sums": sums.joined(separator: ", "),
+            "totals": sums.map { "tapline.total(\($0))" }.joined(separator: ", "),
+            "opening": hasJourney ? opening + ",\n" : "",
+            "opening join": hasJourney ? openingJoin : noOpening,
+            "labels": hasTime ? labels(of: "keyed") : "",
+            "one of row": hasTime ? "coalesce(k.one, s.one)" : "one",
+            "two of row": hasTime ? "coalesce(k.two, s.two)" : "two",
         ])
+    }
+
+    /// What `keyed` of ``cells`` has for each row: the sums, and what it makes of them.
+    private static let sums =
+        report(.sums).split(separator: "\n").filter { $0.contains("tapline.total") }
+        .map { String($0.split { $0 == " " || $0 == "," }.last!) } + ["unsent", "unsent_excluded"]
+
+    /// The texts of the times of rows, as `k`: one is made for each time, and not for each row.
+    static func labels(of rows: String) -> String {
+        """
+
+                LEFT JOIN (
+                    SELECT quarter, <time one> AS one, <time two> AS two
+                    FROM (SELECT DISTINCT quarter FROM \(rows) WHERE quarter IS NOT NULL) q
+                    OFFSET 0) k ON k.quarter = s.quarter
+        """
     }
 
     /// Limits of the time to open, in seconds, for which reports count the units that were opened.
@@ -107,15 +147,16 @@ extension Schema {
         return report(.opening).filled(["opened": counts.joined(separator: ", ")])
     }
 
+    private static let openingJoin = """
+        LEFT JOIN opening o ON o.is_total = c.is_total
+                    AND o.key = ARRAY[c.app, c.campaign_id, c.one, c.two]
+                LEFT JOIN pressed b ON b.is_total = c.is_total
+                    AND b.key = ARRAY[c.app, c.campaign_id, c.one, c.two]
+        """
     private static let noOpening = """
-        opening AS (
-            SELECT NULL::boolean AS is_total, NULL::text[] AS key, 0::bigint AS reversed,
-                NULL::float8 AS p50, NULL::float8 AS p90, NULL::float8 AS p99,
-                NULL::text AS opened
-            WHERE false
-        ), pressed AS (
-            SELECT NULL::boolean AS is_total, NULL::text[] AS key, NULL::text AS buttons WHERE false
-        )
+        CROSS JOIN (
+                    SELECT NULL::bigint AS reversed, NULL::float8 AS p50, NULL::float8 AS p90,
+                        NULL::float8 AS p99, NULL::text AS opened, NULL::text AS buttons) o
         """
 
     private static func allUnits(_ scope: EventScope) -> String {
@@ -126,32 +167,32 @@ extension Schema {
             ? report(.piece).filled(["delivered": delivered, "pieces of units": "unit"]) : whole)
                 + """
                 ,
+                alike AS (\(alikeUnits)),
                 sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
 
-                """
+                """.filled(["quarter": "NULL::int"])
     }
     /// What tells a unit, and its pieces, apart from others.
     private static let named = ", unit, NULL::text AS piece_one, NULL::text AS piece_two"
-    private static let specialUnits = """
-        unit AS (SELECT \(unitColumns), 0 AS part FROM exact UNION ALL SELECT * FROM plain),
-        sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
-
-        """
-    private static let specialPieces =
-        report(.piece).filled(["delivered": delivered, "pieces of units": "cut"]) + """
-            ,
-            unit AS (SELECT \(unitColumns), part FROM cut UNION ALL SELECT * FROM plain),
-            sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
-
-            """
-    private static let plainUnits = """
-        unit AS (SELECT * FROM plain),
-        sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),
-
-        """
+    /// CTE `unit` of special units, and a comma.
+    private static func special(_ pieces: UnitPieces?) -> String {
+        pieces == nil
+            ? "unit AS MATERIALIZED (SELECT \(unitColumns), 0 AS part FROM exact),\n"
+            : report(.piece).filled(["delivered": delivered, "pieces of units": "unit"]) + ",\n"
+    }
+    private static let plainUnits = "SELECT * FROM plain"
+    private static let sendingApps =
+        "sending AS (SELECT app FROM tapline.sending_app WHERE batch <= $1),\n"
     private static let unitColumns = """
         app, campaign_id, first, second, first_at, states, is_test, campaign_mismatch, sent_unknown,
             failed_unknown, n, clicks, late
+        """
+    /// Few units differ in all of these.
+    static let alikeUnits = """
+        SELECT app, <campaign> AS campaign_id, <one> AS one, <two> AS two, <quarter> AS quarter, states,
+            is_test, campaign_mismatch, sent_unknown, failed_unknown, part, tapline.total(n) AS n,
+            tapline.total(clicks) AS clicks, tapline.total(late) AS late
+        FROM unit GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
         """
 
     /// The events of special units: what other sent events `special` has are not of them.
@@ -204,34 +245,46 @@ extension Schema {
     }
 
     /// CTE `plain`, and a comma; what the cells do not know is null.
+    ///
+    /// - Parameters:
+    ///   - quarter: Its `quarter`: SQL.
+    ///   - isEach: Whether each cell is a row, and none are grouped.
     private static func units(
-        from table: CellTable, _ pieces: UnitPieces? = nil, isPast: Bool = false
+        from table: CellTable, _ pieces: UnitPieces? = nil, quarter: String, isEach: Bool = false,
+        isPast: Bool = false
     ) -> String {
-        // A condition on the quarter itself, which an index can answer.
-        let inPeriod = """
-            ($2::timestamptz IS NULL
-                OR quarter >= (extract(epoch FROM $2::timestamptz) / 900)::bigint)
-            AND ($3::timestamptz IS NULL
-                OR quarter < (extract(epoch FROM $3::timestamptz) / 900)::bigint)
+        // A condition on the quarter or the hour itself, which an index can answer.
+        func inPeriod(_ time: String, seconds: Int) -> String {
             """
+            ($2::timestamptz IS NULL
+                OR \(time) >= (extract(epoch FROM $2::timestamptz) / \(seconds))::bigint)
+            AND ($3::timestamptz IS NULL
+                OR \(time) < (extract(epoch FROM $3::timestamptz) / \(seconds))::bigint)
+            """
+        }
         // These are asked only without a period.
         let isTimeless = table == .campaign || table == .dimension
         let always = "$2::timestamptz IS NULL AND $3::timestamptz IS NULL"
-        let hasDimensions = table != .campaign && table != .quarter
-        let columns =
-            ["states", "units", "clicks", "late", "app"]
-            + [table == .time ? "NULL::text AS campaign_id" : "campaign_id"]
-            + [isTimeless ? "NULL::int AS quarter" : "quarter"]
-            + cellDimensions.map { hasDimensions ? $0 : "NULL::text AS \($0)" }
-        func rows(_ name: String, _ condition: String) -> String {
-            """
-            SELECT \(columns.joined(separator: ", ")) FROM \(name)
-            WHERE \(isTimeless ? always : inPeriod)
-                AND \(condition)
-            """
+        let hasDimensions = table != .campaign && table != .quarter && table != .hour
+        func rows(_ name: String, ofHours: Bool = false, _ condition: String) -> String {
+            var columns = ["states", "units", "clicks", "late", "app"]
+            columns.append(table == .time ? "NULL::text AS campaign_id" : "campaign_id")
+            columns.append(
+                isTimeless ? "NULL::int AS quarter" : ofHours ? "hour * 4 AS quarter" : "quarter")
+            columns += cellDimensions.map { hasDimensions ? $0 : "NULL::text AS \($0)" }
+            let period =
+                ofHours
+                ? inPeriod("hour", seconds: 3600) : inPeriod("quarter", seconds: 900)
+            return """
+                SELECT \(columns.joined(separator: ", ")) FROM \(name)
+                WHERE \(isTimeless ? always : period)
+                    AND \(condition)
+                """
         }
         var parts = [
-            rows("tapline.\(table.name)", isPast ? "segment < \(segmentOfReport)" : "true")
+            rows(
+                "tapline.\(table.name)", ofHours: table == .hour,
+                isPast ? "segment < \(segmentOfReport)" : "true")
         ]
         if table != .campaign {
             // Of all loads at once; the others say only what closed segments were.
@@ -241,8 +294,13 @@ extension Schema {
             parts.append(
                 rows("tapline.cell_past", "segment = \(segmentOfReport) AND batch <= $1"))
         }
+        let counts = ["units", "clicks", "late"]
         var values = [
-            "cells": "(\(parts.joined(separator: "\nUNION ALL\n")))",
+            "cells": "(\(parts.joined(separator: "\nUNION ALL\n")))", "quarter": quarter,
+            "counts of cells": counts.map {
+                (isEach ? "e.\($0)::bigint" : "tapline.total(e.\($0))") + " AS \($0)"
+            }.joined(separator: ", "),
+            "groups of cells": isEach ? "" : "GROUP BY 1, 2, 3, 4, 5, 6, 7",
             "grouped states": "e.states & \(plainStates)", "grouped action": "NULL::text",
             "states": "e.states", "clicks": "e.clicks", "late": "e.late", "part": "0", "pieces": "",
         ]
@@ -270,51 +328,41 @@ extension Schema {
     /// The segment that was open when the batch of the report was the newest.
     private static let segmentOfReport = "(SELECT segment FROM tapline.batch WHERE batch = $1)"
 
-    /// A join to the first quarter of the day or hour that a quarter is in, as `k.first`: a key is made
-    /// for each quarter, and not for each cell.
-    ///
-    /// - Parameter key: Of a time `at`: ``dayKey(_:)`` or ``hourKey(_:)``.
-    package static func calendar(_ key: String) -> String {
-        """
-
-            JOIN (
-                SELECT quarter, min(quarter) OVER (PARTITION BY \(key)) AS first
-                FROM (
-                    SELECT quarter, to_timestamp(quarter * 900::float8) AS at
-                    FROM (
-                        SELECT quarter FROM tapline.cell_time
-                        UNION ALL SELECT quarter FROM tapline.cell_change
-                        UNION ALL SELECT quarter FROM tapline.cell_past
-                            WHERE segment = \(segmentOfReport)) q
-                    GROUP BY quarter) t) k
-                ON k.quarter = e.quarter
-        """
-    }
-
     /// Makes function `tapline.report`, and the views over it, with the text of this version; harmless
     /// when repeated.
     package static var reportFunction: String {
         let scope = EventScope()
+        func time(_ day: String, _ hour: String) -> String {
+            "CASE $8 WHEN 'day' THEN \(day) WHEN 'hour' THEN \(hour) END"
+        }
+        func key(of quarter: String) -> String {
+            time(
+                CellKeys.Time.day.key(of: quarter, isUTC: false),
+                CellKeys.Time.hour.key(of: quarter, isUTC: false))
+        }
         let first =
             "CASE $8 " + deviceDimensions.map { "WHEN '\($0)' THEN e.\($0) " }.joined() + "END"
-        let one =
-            "CASE $8 WHEN 'day' THEN \(dayKey("first_at")) "
-            + "WHEN 'hour' THEN \(hourKey("first_at")) ELSE first END"
+        let one = time(dayKey("first_at"), hourKey("first_at"))
         var values = [
-            "units of events": units(fromSpecial: false) + allUnits(scope),
-            "special": units(fromSpecial: true), "units of special": specialUnits,
-            "units of cells": plainUnits,
-            "counts": counts(hasJourney: false) + functionSelection,
-            "first": first, "second": "NULL::text", "one": one, "two": "NULL::text",
+            "units of events": units(fromSpecial: false)
+                + allUnits(scope).filled(["one": "coalesce(\(one), first)"]),
+            "special": units(fromSpecial: true),
+            "units of special": special(nil)
+                + "alike AS (\(alikeUnits) UNION ALL \(plainUnits)),\n"
+                .filled(["quarter": key(of: unitQuarter)]) + sendingApps,
+            "units of cells": "alike AS (\(plainUnits)),\n" + sendingApps, "zone": zone,
+            "counts": counts(hasJourney: false, hasTime: true) + functionSelection,
+            "first": first, "second": "NULL::text", "one": "first", "two": "NULL::text",
+            "time one": time(dayKey(CellKeys.Time.day.at), hourKey(CellKeys.Time.hour.at)),
+            "time two": "NULL::text", "page": "OFFSET 0",
             "cell first": first, "cell second": "NULL::text",
             "plain first": "e.first", "plain second": "e.second",
             "campaign": "CASE WHEN $9 THEN coalesce(campaign_id, '(unattributed)') END",
             "cell campaign": "CASE WHEN $9 THEN e.campaign_id END",
-            "version flags": "", "calendar": "",
-            "quarter": "CASE WHEN $8 IN ('day', 'hour') THEN e.quarter END",
+            "version flags": "",
         ]
         for table in CellTable.allCases {
-            values["cells by \(table.rawValue)"] = units(from: table)
+            values["cells by \(table.rawValue)"] = units(from: table, quarter: key(of: "e.quarter"))
         }
         let text = report(.function).filled(values)
         return text + ";\n" + report(.views)

@@ -24,6 +24,7 @@ package enum Schema {
         Migration(version: 10, name: "devices", sql: text(PackageResources._010_devices_sql)),
         Migration(version: 11, name: "campaigns", sql: text(PackageResources._011_campaigns_sql)),
         Migration(version: 12, name: "pieces", sql: text(PackageResources._012_pieces_sql)),
+        Migration(version: 13, name: "hours", sql: text(PackageResources._013_hours_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
@@ -38,6 +39,8 @@ package enum Schema {
         case plain
         /// Pieces of units in cells.
         case types, actions
+        /// The first of many rows.
+        case top
         /// What devices did around their messages.
         case journey
         /// Units by what is of an event.
@@ -63,6 +66,7 @@ package enum Schema {
         case .plain: text(PackageResources.plain_sql)
         case .types: text(PackageResources.types_sql)
         case .actions: text(PackageResources.actions_sql)
+        case .top: text(PackageResources.top_sql)
         case .journey: text(PackageResources.journey_sql)
         case .piece: text(PackageResources.piece_sql)
         case .cells: text(PackageResources.cells_sql)

@@ -33,8 +33,19 @@ package final class Database: Sendable {
     ///
     /// - Throws: ``LoadError``, also when the schema is not there or of another version.
     package func connect(applicationName: String) throws(LoadError) -> PostgresConnection {
-        try PostgresConnection.open(
-            database: attach, applicationName: "tapline \(applicationName)", settings: "")
+        let name = "tapline \(applicationName)"
+        if let cluster {
+            // Most often the server runs, and each look at it would be a session of its own.
+            do throws(LoadError) {
+                return try .open(
+                    database: { () throws(PostgresError) in
+                        try cluster.attach(isTrusting: true)
+                    }, applicationName: name, settings: "")
+            } catch {
+                Log.debug("could not connect at once: \(error)")
+            }
+        }
+        return try .open(database: attach, applicationName: name, settings: "")
     }
 
     /// The connection string for a command; starts the embedded database for the moment if need be.

@@ -160,7 +160,8 @@ struct ReportReader {
                     FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign),
                     (SELECT concat_ws(' ', generation, erased_until) FROM tapline.turn),
                     (SELECT max(bare_before) FROM tapline.segment)),
-                \(hasUnknown)
+                \(hasUnknown),
+                \(hasTime ? "tapline.hours_are_enough(period_from, period_to, \(isByTime))" : "false")
             FROM (
                 SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
                     a.period_from, a.period_to,
@@ -193,8 +194,8 @@ struct ReportReader {
         let source: Schema.UnitSource =
             canUseCells
             ? .cells(
-                cellTable(isPast: !isNewest), pieces: pieces, withSpecial: hasSpecial,
-                isPast: !isNewest)
+                cellTable(byHour: answer.bool(0, 13) ?? false, isPast: !isNewest), pieces: pieces,
+                withSpecial: hasSpecial, isPast: !isNewest)
             : .events(scope)
         return Frame(
             batch: batch, isNewest: isNewest, source: source, hasJourneys: hasJourneys,
@@ -335,11 +336,14 @@ struct ReportReader {
         }
     }
 
+    private var isByTime: Bool { options.by.contains(where: \.isTime) }
+    private var hasTime: Bool { isByTime || options.from != nil || options.to != nil }
+
     /// The smallest cells that know what is asked for.
-    private func cellTable(isPast: Bool) -> Schema.CellTable {
+    private func cellTable(byHour: Bool, isPast: Bool) -> Schema.CellTable {
         .knowing(
             campaign: options.by.contains(.campaign) || options.campaign != nil,
-            time: options.by.contains(where: \.isTime) || options.from != nil || options.to != nil,
+            time: (hasTime, byHour),
             dimensions: options.by.contains { $0 != .campaign && !$0.isTime }, isPast: isPast)
     }
 

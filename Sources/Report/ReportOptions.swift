@@ -33,6 +33,17 @@ package struct ReportOptions: Sendable {
     /// Whether all is computed from the events, as for a past time: slow, and the same.
     package var isFromEvents = false
 
+    /// Whether rows are sorted by their keys alone.
+    var isByKeys: Bool {
+        switch sort {
+        case .count, .rate: false
+        case .dimension, .app: true
+        case nil: by.contains(where: \.isTime)
+        }
+    }
+    /// Whether rows are sorted by how many units were delivered, then by their keys.
+    var isByDelivered: Bool { sort == .count(.delivered) || sort == nil && !isByKeys }
+
     /// Everything, by campaign.
     package init() {}
 

@@ -7,16 +7,27 @@ struct ReportStatement {
 
     init(_ options: ReportOptions, from source: Schema.UnitSource) {
         let places = Places(options, source)
-        var text = Schema.reportResult(from: source)
+        let order = "ORDER BY \(Self.order(options))"
+        let keys = Schema.CellKeys(
+            time: places.time, hasCampaign: options.by.contains(.campaign),
+            isUTC: options.timeZone == "UTC",
+            first: options.top != nil && options.isByKeys
+                ? order + " LIMIT $7 + \(options.offset)" : nil)
+        var text = Schema.reportResult(from: source, by: keys)
         if options.offset == 0 {
-            text += Self.selection + "ORDER BY \(Self.order(options)) LIMIT $7"
+            text += Self.selection + order + " LIMIT $7"
         } else {
             // The totals are the first row of every page.
             text += "\nSELECT \(Self.columns) FROM (SELECT *, row_number() OVER "
-            text += "(ORDER BY \(Self.order(options))) AS place FROM result) placed\n"
+            text += "(\(order)) AS place FROM result) placed\n"
             text += "WHERE place = 1 OR place > \(options.offset) + 1 ORDER BY place LIMIT $7"
         }
         let isByCampaign = options.by.contains(.campaign)
+        // Where the order is of what is summed, rates are only of the rows that are asked for.
+        let isSoon =
+            options.offset == 0 && places.versionFlags.isEmpty
+            && (options.isByKeys || options.isByDelivered)
+        let page = isSoon ? order + " LIMIT $7" : "OFFSET 0"
         sql = text.filled([
             "version flags": places.versionFlags,
             "first": places[0].column, "second": places[1].column,
@@ -30,8 +41,8 @@ struct ReportStatement {
             "piece second": places[1].ofPiece ? "p.piece_two" : "x.second",
             "campaign": isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text",
             "cell campaign": isByCampaign ? "e.campaign_id" : "NULL::text",
-            "quarter": options.by.contains(where: \.isTime) ? "k.first" : "NULL::int",
-            "calendar": Self.calendar(options),
+            "time one": places[0].label, "time two": places[1].label,
+            "page": page,
             "conversion window": "interval '\(options.conversionHours) hours'",
         ])
     }
@@ -50,12 +61,21 @@ struct ReportStatement {
             var ofPiece = false
             /// Of a unit or a piece.
             var key = "NULL::text"
+            /// Of the `quarter` of a row.
+            var label = "NULL::text"
         }
         private var places = [Place(), Place()]
         private let dimensions: [ReportDimension]
+        /// The finest time that rows made of cells are by.
+        let time: Schema.CellKeys.Time?
 
         init(_ options: ReportOptions, _ source: Schema.UnitSource) {
             dimensions = options.by.filter { $0 != .campaign }
+            if case .events = source {
+                time = nil
+            } else {
+                time = dimensions.contains(.hour) ? .hour : dimensions.contains(.day) ? .day : nil
+            }
             for (index, dimension) in dimensions.enumerated() {
                 let name = index == 0 ? "first" : "second"
                 places[index].cellColumn = dimension.cellColumn
@@ -65,9 +85,12 @@ struct ReportStatement {
                     places[index].ofPiece = true
                     places[index].key = name
                 } else if dimension.isTime {
-                    places[index].key =
-                        dimension == .day
-                        ? Schema.dayKey("first_at") : Schema.hourKey("first_at")
+                    let text = dimension == .day ? Schema.dayKey : Schema.hourKey
+                    if let time {
+                        places[index].label = text(time.at)
+                    } else {
+                        places[index].key = text("first_at")
+                    }
                 } else {
                     places[index].column = dimension.column
                     places[index].key = name
@@ -99,12 +122,6 @@ struct ReportStatement {
                     THEN ARRAY['ctr_drop'] ELSE ARRAY[]::text[] END
                 """
         }
-    }
-
-    /// Quarters by the finest time that rows are by.
-    private static func calendar(_ options: ReportOptions) -> String {
-        if options.by.contains(.hour) { return Schema.calendar(Schema.hourKey("at")) }
-        return options.by.contains(.day) ? Schema.calendar(Schema.dayKey("at")) : ""
     }
 
     /// The first column of the counts.

@@ -166,6 +166,22 @@ import Testing
         try cluster.stop()
     }
 
+    /// Whoever trusts its file does not look, and whoever looks then finds that it is not there.
+    @Test func aServerIsBelievedThatSaysThatItIsReady() throws {
+        let rig = try ClusterRig()
+        let cluster = try rig.makeCluster()
+        let conninfo = try cluster.start()
+        let pid = rig.postmaster
+        let command = try rig.makeCluster()
+        unsafe unlink(rig.directory + "/run/.s.PGSQL.5432")
+        #expect(try command.attach(isTrusting: true) == conninfo)
+        #expect(rig.postmaster == pid && !command.isHealthy)
+        #expect(try command.attach() == conninfo)
+        #expect(rig.postmaster != pid && command.isHealthy)
+        try command.stop()
+        try cluster.stop()
+    }
+
     @Test func theServerIsCutOffFromWhoStartedIt() throws {
         let rig = try ClusterRig()
         let mark = rig.root + "/open"

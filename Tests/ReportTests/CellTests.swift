@@ -116,7 +116,10 @@ import Testing
             if dice.chance(0.3) { try set("from", "2026-09-" + days.randomElement(using: &dice)!) }
             if dice.chance(0.3) { try set("to", "2026-09-" + days.randomElement(using: &dice)!) }
             if dice.chance(0.2) { try set("app", "app0") }
-            if dice.chance(0.2) { try set("tz", "Asia/Kathmandu") }
+            if dice.chance(0.3) {
+                try set(
+                    "tz", ["Asia/Kathmandu", "America/New_York"].randomElement(using: &dice)!)
+            }
             if dice.chance(0.3) {
                 try set("campaign", ["c0", "c1", "(unattributed)"].randomElement(using: &dice)!)
             }

@@ -107,7 +107,9 @@ import Testing
             """)
         #expect(Set((0..<found.rows).map { found.string($0, 0)! }) == special)
         let units = Set(seeds.map { "\($0.message ?? "-") \($0.device ?? "-")" })
-        for table in ["cell", "cell_quarter", "cell_dimension", "cell_time", "cell_campaign"] {
+        for table in [
+            "cell", "cell_quarter", "cell_hour", "cell_dimension", "cell_time", "cell_campaign",
+        ] {
             let counted = try Self.number(
                 base.connection, "SELECT coalesce(sum(units), 0)::bigint FROM tapline.\(table)")
             #expect(counted == Int64(units.subtracting(special).count), "\(table)")

@@ -1,5 +1,6 @@
 import Postgres
 import Report
+import Schema
 import Testing
 
 @Suite struct PeriodTests {
@@ -80,6 +81,50 @@ import Testing
             report.rows.map { $0.dimensions[0] } == [
                 "2026-10-25T02:00+01:00", "2026-10-25T02:00+02:00",
             ])
+    }
+
+    /// Also where clocks change by half an hour, at midnight, or within an hour of UTC.
+    @Test(arguments: [
+        "UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe",
+        "America/St_Johns", "America/Havana", "Asia/Gaza", "Pacific/Apia", "Asia/Pyongyang",
+    ])
+    func everyQuarterHasTheKeyOfItsDayAndHour(zone: String) throws {
+        let base = try ReportBase()
+        try base.connection.execute("SET TimeZone = '\(zone)'")
+        for (key, text) in [
+            (Schema.CellKeys.Time.day, Schema.dayKey), (.hour, Schema.hourKey),
+        ] {
+            let wrong = try base.connection.query(
+                """
+                WITH zone AS MATERIALIZED (SELECT * FROM tapline.zone_shifts()), keyed AS (
+                    SELECT place, \(key.key(of: "place", isUTC: zone == "UTC")) AS quarter
+                    FROM generate_series(extract(epoch FROM timestamptz '2009-01-01')::int / 900,
+                        extract(epoch FROM timestamptz '2027-01-01')::int / 900) place)
+                SELECT place, \(text(key.at)) FROM keyed
+                WHERE \(text(key.at)) <> \(text("to_timestamp(place * 900::float8)"))
+                """)
+            #expect(wrong.rows == 0, "quarter \(wrong.rows > 0 ? wrong.int64(0, 0)! : 0)")
+        }
+    }
+
+    /// Hours of UTC are enough where they are hours of the zone, and the period is of whole ones.
+    @Test func onlyWhereHoursAreEnoughAreQuartersNotRead() throws {
+        let base = try ReportBase()
+        let hour = "'2026-09-01 10:00Z'"
+        for (zone, from, isByTime, expected) in [
+            ("UTC", "NULL", true, true), ("UTC", hour, true, true),
+            ("UTC", "'2026-09-01 10:15Z'", true, false),
+            ("Europe/Berlin", hour, true, true), ("Asia/Kolkata", "NULL", true, false),
+            ("Asia/Kolkata", hour, false, true), ("Asia/Kolkata", "'2026-09-01'", false, false),
+            // Half an hour apart until 2018.
+            ("Asia/Pyongyang", "NULL", true, false),
+            ("America/New_York", "'2026-09-01'", true, true),
+        ] {
+            try base.connection.execute("SET TimeZone = '\(zone)'")
+            let found = try base.connection.query(
+                "SELECT tapline.hours_are_enough(\(from)::timestamptz, NULL, \(isByTime))")
+            #expect(found.bool(0, 0) == expected, "\(zone) \(from) \(isByTime)")
+        }
     }
 
     @Test(arguments: ["Europe/Nowhere", "EST5EDT4", "", "utc'; --"])

@@ -183,6 +183,7 @@ final class ReportBase {
             SELECT segment, quarter + sign, states, -sign, -2 * sign, 0, \(columns)
             FROM placed, (VALUES (1), (-1)) v(sign)) c;
             DELETE FROM tapline.cell_quarter;
+            DELETE FROM tapline.cell_hour;
             """)
     }
 

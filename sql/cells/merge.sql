@@ -49,16 +49,24 @@ BEGIN
         GROUP BY segment, quarter, states, app,
             <dimensions>
         HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
+    ), quarters AS (
+        INSERT INTO tapline.cell_quarter (
+            segment, quarter, states, units, clicks, late, app, campaign_id)
+        SELECT segment, quarter, states & <plain states>, sum(units), sum(clicks), sum(late), app,
+            campaign_id
+        FROM merged GROUP BY segment, quarter, states & <plain states>, app, campaign_id
+        HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
+        ORDER BY segment, app, campaign_id, quarter
+        RETURNING *
     )
-    INSERT INTO tapline.cell_quarter (
-        segment, quarter, states, units, clicks, late, app, campaign_id)
-    SELECT segment, quarter, states & <plain states>, sum(units), sum(clicks), sum(late), app,
-        campaign_id
-    FROM merged GROUP BY segment, quarter, states & <plain states>, app, campaign_id
+    INSERT INTO tapline.cell_hour (segment, hour, states, units, clicks, late, app, campaign_id)
+    SELECT segment, quarter >> 2, states, sum(units), sum(clicks), sum(late), app, campaign_id
+    FROM quarters GROUP BY segment, quarter >> 2, states, app, campaign_id
     HAVING sum(units) <> 0 OR sum(clicks) <> 0 OR sum(late) <> 0
-    ORDER BY segment, app, campaign_id, quarter;
+    ORDER BY segment, app, campaign_id, quarter >> 2;
     PERFORM brin_summarize_new_values('tapline.cell_place'),
         brin_summarize_new_values('tapline.cell_quarter_place'),
+        brin_summarize_new_values('tapline.cell_hour_place'),
         brin_summarize_new_values('tapline.cell_past_place');
 
     UPDATE tapline.segment SET state = 'sealed'

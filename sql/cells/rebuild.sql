@@ -16,6 +16,7 @@ BEGIN
     DELETE FROM tapline.cell_past;
     DELETE FROM tapline.cell;
     DELETE FROM tapline.cell_quarter;
+    DELETE FROM tapline.cell_hour;
     DELETE FROM tapline.cell_dimension;
     DELETE FROM tapline.cell_time;
     DELETE FROM tapline.special_unit;
@@ -183,6 +184,10 @@ BEGIN
         FROM tapline.cell GROUP BY quarter, states & <plain states>, app, campaign_id
         OFFSET 0) c
     ORDER BY app, campaign_id, quarter;
+    INSERT INTO tapline.cell_hour (segment, hour, states, units, clicks, late, app, campaign_id)
+    SELECT 0, quarter >> 2, states, sum(units), sum(clicks), sum(late), app, campaign_id
+    FROM tapline.cell_quarter GROUP BY quarter >> 2, states, app, campaign_id
+    ORDER BY app, campaign_id, quarter >> 2;
     INSERT INTO tapline.cell_dimension (segment, states, units, clicks, late, app, campaign_id,
         <dimensions>)
     SELECT 0, states, sum(units), sum(clicks), sum(late), app, campaign_id,
@@ -195,8 +200,9 @@ BEGIN
     SELECT app, campaign_id, states, sum(units), sum(clicks), sum(late)
     FROM tapline.cell_quarter GROUP BY app, campaign_id, states;
     PERFORM brin_summarize_new_values('tapline.cell_place'),
-        brin_summarize_new_values('tapline.cell_quarter_place');
-    ANALYZE tapline.cell, tapline.cell_quarter, tapline.cell_dimension, tapline.cell_time,
+        brin_summarize_new_values('tapline.cell_quarter_place'),
+        brin_summarize_new_values('tapline.cell_hour_place');
+    ANALYZE tapline.cell, tapline.cell_quarter, tapline.cell_hour, tapline.cell_dimension, tapline.cell_time,
         tapline.cell_campaign, tapline.special_unit;
     DROP TABLE folded, link, loose, special;
 END

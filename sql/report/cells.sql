@@ -1,26 +1,18 @@
--- Counts and rates, from CTEs `unit` (each row stands for `n` units) and `sending` (apps that ever
--- logged a sent): docs/reports.md. A unit of `part` 1 is in rows alone, of 2 in totals alone, of 0 in
--- both: what is by event cuts a unit into pieces, and the totals count it once.
+-- Counts and rates, from CTEs `alike` (each row stands for `n` units that do not differ in what it says)
+-- and `sending` (apps that ever logged a sent): docs/reports.md. Units are of `part` 0, or else each is
+-- there twice, for what is by event cuts it: in pieces, of `part` 1, for the rows, and whole, of 2, for
+-- the totals, which count it once.
 -- $2, $3 period (half-open), $4 app and $5 campaign have been obeyed there; $6 include test units,
 -- $7 rows at most.
--- <campaign>, <one> and <two> are the row's keys. CTEs `opening` and `pressed` are of `opening.sql`, or
--- empty.
-
--- Few units differ in all of these, so everything below works on thousands of rows at most.
-alike AS (
-    SELECT app, <campaign> AS campaign_id, <one> AS one, <two> AS two,
-        states, is_test, campaign_mismatch, sent_unknown, failed_unknown, part,
-        sum(n) AS n, sum(clicks) AS clicks, sum(late) AS late
-    FROM unit
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-    -- Units that have moved on to another cell.
-    HAVING sum(n) <> 0
-), state AS (
-    SELECT a.*, s.app IS NULL OR sent_unknown AS unsent, is_test AND NOT $6::boolean AS excluded,
+-- `quarter` is the key of rows by time, of which `labels` makes texts. CTEs `opening` and `pressed` are
+-- those of `opening.sql`, or missing.
+sets AS (
+    -- What a test unit says that is left out counts nowhere. OFFSET 0: to be computed once a row.
+    SELECT app, campaign_id, one, two, quarter, part, n, clicks, late, excluded, campaign_mismatch,
+        sent_unknown, failed_unknown,
         states & (1 << 1) <> 0 AS sent,
         states & (1 << 2) <> 0 AS failed,
         states & (15 << 3) <> 0 AS observed,
-        states & (1 << 6) <> 0 AS confirmed,
         states & (1 << 20) <> 0 AS click,
         states & (1 << 8) <> 0 AS action,
         states & (1 << 9) <> 0 AS dismissed,
@@ -29,74 +21,81 @@ alike AS (
         states & (1 << 23) <> 0 AS influenced,
         states & (1 << 24) <> 0 AS converted,
         states & (1 << 25) <> 0 AS launched_soon,
-        states & (1 << 19) <> 0 AS biased
-    FROM alike a LEFT JOIN sending s ON s.app = a.app
-), sets AS (
-    SELECT s.*, d.delivered, e.engaged, a.accepted
-    FROM state s,
-        LATERAL (SELECT observed OR click OR action OR dismissed OR inbox) d(delivered),
-        LATERAL (SELECT click OR action OR inbox OR confirmed) e(engaged),
-        LATERAL (SELECT sent AND (NOT failed OR d.delivered)) a(accepted)
+        states & (1 << 19) <> 0 AS biased,
+        states & (<delivered>) <> 0 AS delivered,
+        states & ((1 << 20) | (1 << 8) | (1 << 12) | (1 << 6)) <> 0 AS engaged,
+        states & (1 << 1) <> 0 AND (states & (1 << 2) = 0 OR states & (<delivered>) <> 0) AS accepted
+    FROM (
+        SELECT app, campaign_id, one, two, quarter, part, n, clicks, late, excluded,
+            campaign_mismatch AND NOT excluded AS campaign_mismatch, sent_unknown,
+            failed_unknown AND NOT excluded AS failed_unknown,
+            CASE WHEN excluded THEN 0 ELSE states END AS states
+        FROM alike, LATERAL (SELECT is_test AND NOT $6::boolean) x(excluded)
+        OFFSET 0) a
+    OFFSET 0
+), summed AS (
+    SELECT app, campaign_id, one, two, quarter, part,
+<sums>
+    FROM sets GROUP BY app, campaign_id, one, two, quarter, part
+), keyed AS MATERIALIZED (
+    -- Units whose app never logged a sent, or of whom nobody knows, apart by whether they count.
+    SELECT s.*,
+        CASE WHEN a.app IS NULL THEN units - test_excluded ELSE sent_unknown END AS unsent,
+        CASE WHEN a.app IS NULL THEN test_excluded ELSE sent_unknown_excluded END
+            AS unsent_excluded
+    FROM summed s LEFT JOIN sending a ON a.app = s.app
 ), counted AS (
-    SELECT app, campaign_id, one, two, false AS is_total,
-<sums>
-    FROM sets WHERE part <> 2 GROUP BY app, campaign_id, one, two
+    SELECT false AS is_total, app, campaign_id, <one of row> AS one, <two of row> AS two, <names of sums>
+    FROM keyed s<labels>
+    -- Units that have moved on to another cell leave a sum of 0.
+    WHERE part <> 2 AND units <> 0
     UNION ALL
-    SELECT NULL, NULL, NULL, NULL, true,
-<sums>
-    FROM sets WHERE part <> 1
+    SELECT true, NULL, NULL, NULL, NULL, <totals>
+    FROM keyed WHERE part <> 1
 ),
-<opening>,
-known AS (
-    -- A sum over nothing is 0, but what depends on an unknown SENT is null; so is SENT itself in
-    -- an empty report, unless the app asked for, or any if none is, has logged one. What devices did
-    -- around a message is null where nobody looked.
+<opening>known AS (
+    -- What depends on an unknown SENT is null; so is SENT itself in an empty report, unless the app asked
+    -- for, or any if none is, has logged one. What devices did around a message is null where nobody
+    -- looked.
     SELECT c.is_total, coalesce(c.app, $4) AS app, c.campaign_id, c.one, c.two,
-        coalesce(test_excluded, 0) AS test_excluded, coalesce(late, 0) AS late,
-        coalesce(clicks_total, 0) AS clicks_total,
-        CASE WHEN has_sent THEN coalesce(sent, 0) END AS sent,
-        CASE WHEN NOT failed_unknown THEN coalesce(failed, 0) END AS failed,
-        CASE WHEN has_sent AND NOT failed_unknown THEN coalesce(accepted, 0) END AS accepted,
-        coalesce(observed, 0) AS observed, coalesce(delivered, 0) AS delivered,
-        coalesce(implied, 0) AS implied, coalesce(clicked, 0) AS clicked,
-        coalesce(actions, 0) AS actions, coalesce(dismissed, 0) AS dismissed,
-        coalesce(inbox_opened, 0) AS inbox_opened, coalesce(engaged, 0) AS engaged,
-        CASE WHEN has_journey THEN coalesce(influenced, 0) END AS influenced,
-        CASE WHEN has_journey THEN coalesce(converted, 0) END AS converted,
-        CASE WHEN has_journey THEN coalesce(o.reversed, 0) END AS clicks_before_receipts,
+        test_excluded, late, clicks_total,
+        CASE WHEN has_sent THEN sent END AS sent,
+        CASE WHEN failed_unknown = 0 THEN failed END AS failed,
+        CASE WHEN has_sent AND failed_unknown = 0 THEN accepted END AS accepted,
+        observed, delivered, implied, clicked, actions, dismissed, inbox_opened, engaged,
+        CASE WHEN <has journey> THEN influenced END AS influenced,
+        CASE WHEN <has journey> THEN converted END AS converted,
+        CASE WHEN <has journey> THEN coalesce(o.reversed, 0) END AS clicks_before_receipts,
         o.p50, o.p90, o.p99, o.opened,
-        CASE WHEN has_sent THEN coalesce(clicks_without_send, 0) END AS clicks_without_send,
-        CASE WHEN NOT failed_unknown THEN coalesce(failed_but_clicked, 0) END
-            AS failed_but_clicked,
-        CASE WHEN has_sent THEN coalesce(delivered_of_sent, 0) END AS delivered_of_sent,
-        CASE WHEN has_sent THEN coalesce(loud_sent, 0) END AS loud_sent,
-        CASE WHEN has_sent AND NOT failed_unknown THEN coalesce(loud_accepted, 0) END
-            AS loud_accepted,
-        coalesce(loud_delivered, 0) AS loud_delivered, coalesce(loud_click, 0) AS loud_click,
-        CASE WHEN has_sent THEN coalesce(loud_click_of_sent, 0) END AS loud_click_of_sent,
-        CASE WHEN has_sent AND NOT failed_unknown THEN coalesce(loud_click_of_accepted, 0) END
+        CASE WHEN has_sent THEN clicks_without_send END AS clicks_without_send,
+        CASE WHEN failed_unknown = 0 THEN failed_but_clicked END AS failed_but_clicked,
+        CASE WHEN has_sent THEN delivered_of_sent END AS delivered_of_sent,
+        CASE WHEN has_sent THEN loud_sent END AS loud_sent,
+        CASE WHEN has_sent AND failed_unknown = 0 THEN loud_accepted END AS loud_accepted,
+        loud_delivered, loud_click,
+        CASE WHEN has_sent THEN loud_click_of_sent END AS loud_click_of_sent,
+        CASE WHEN has_sent AND failed_unknown = 0 THEN loud_click_of_accepted END
             AS loud_click_of_accepted,
-        coalesce(loud_engaged, 0) AS loud_engaged, coalesce(loud_dismissed, 0) AS loud_dismissed,
-        CASE WHEN has_journey THEN coalesce(loud_influenced, 0) END AS loud_influenced,
-        CASE WHEN has_journey THEN coalesce(loud_converted, 0) END AS loud_converted,
-        CASE WHEN has_journey THEN coalesce(loud_actions, 0) END AS loud_actions, b.buttons,
+        loud_engaged, loud_dismissed,
+        CASE WHEN <has journey> THEN loud_influenced END AS loud_influenced,
+        CASE WHEN <has journey> THEN loud_converted END AS loud_converted,
+        CASE WHEN <has journey> THEN loud_actions END AS loud_actions, buttons,
         array_remove(ARRAY[
-            CASE WHEN campaign_mismatch THEN 'campaign_mismatch' END,
+            CASE WHEN campaign_mismatch > 0 THEN 'campaign_mismatch' END,
             CASE WHEN loud_click = loud_delivered AND loud_delivered > 30 THEN 'ctr_100_percent' END,
-            CASE WHEN sent_without_device THEN 'sent_without_device' END,
-            CASE WHEN biased THEN 'receipt_biased' END,
-            CASE WHEN has_journey AND o.reversed > 0 THEN 'clicks_before_receipts' END,
+            CASE WHEN sent_unknown > 0 THEN 'sent_without_device' END,
+            CASE WHEN biased > 0 THEN 'receipt_biased' END,
+            CASE WHEN <has journey> AND o.reversed > 0 THEN 'clicks_before_receipts' END,
             -- A few launches right after a message are chance.
-            CASE WHEN has_journey AND loud_delivered > 30 AND coalesce(loud_click, 0) = 0
+            CASE WHEN <has journey> AND loud_delivered > 30 AND loud_click = 0
                 AND launched_soon * 50 >= loud_delivered THEN 'taps_not_forwarded' END], NULL) AS flags
-    FROM counted c
-        LEFT JOIN opening o ON o.is_total = c.is_total
-            AND o.key = ARRAY[c.app, c.campaign_id, c.one, c.two]
-        LEFT JOIN pressed b ON b.is_total = c.is_total
-            AND b.key = ARRAY[c.app, c.campaign_id, c.one, c.two],
-        LATERAL (SELECT NOT coalesce(unsent, NOT EXISTS (
-            SELECT FROM sending WHERE $4::text IS NULL OR app = $4))) u(has_sent),
-        LATERAL (SELECT <has journey>) j(has_journey)
+    FROM (
+            SELECT *, CASE
+                WHEN units > test_excluded THEN unsent = 0
+                WHEN units > 0 THEN unsent_excluded = 0
+                ELSE EXISTS (SELECT FROM sending WHERE $4::text IS NULL OR app = $4) END AS has_sent
+            FROM counted <page>) c
+        <opening join>
 ), rated AS MATERIALIZED (
     -- Materialized, so that what uses a number many times does not compute it as often.
     SELECT k.*,

@@ -29,14 +29,15 @@ DECLARE
     words text[] := string_to_array(dimensions, ',');
     by_campaign boolean := 'campaign' = ANY (words);
     other text;
+    is_by_time boolean;
     has_time boolean;
     newest bigint;
     statement text;
 BEGIN
     words := array_remove(words, 'campaign');
     other := words[1];
-    has_time := coalesce(other IN ('day', 'hour'), false)
-        OR period_from IS NOT NULL OR period_to IS NOT NULL;
+    is_by_time := coalesce(other IN ('day', 'hour'), false);
+    has_time := is_by_time OR period_from IS NOT NULL OR period_to IS NOT NULL;
     IF cardinality(words) > 1 OR NOT coalesce(other IN ('day', 'hour', 'platform', 'app_version',
         'os_version', 'locale', 'country', 'provider'), true)
     THEN
@@ -58,8 +59,11 @@ BEGIN
         statement := CASE
             WHEN NOT has_time AND other IS NULL THEN $part$<cells by campaign>$part$
             WHEN NOT has_time THEN $part$<cells by dimension>$part$
+            WHEN (other IS NULL OR is_by_time)
+                AND tapline.hours_are_enough(period_from, period_to, is_by_time)
+                THEN $part$<cells by hour>$part$
             WHEN NOT by_campaign AND of_campaign IS NULL THEN $part$<cells by time>$part$
-            WHEN coalesce(other IN ('day', 'hour'), true) THEN $part$<cells by quarter>$part$
+            WHEN other IS NULL OR is_by_time THEN $part$<cells by quarter>$part$
             ELSE $part$<cells by all>$part$ END;
         IF EXISTS (SELECT FROM tapline.special_unit) THEN
             statement := $part$<special>$part$ || statement || $part$<units of special>$part$;
@@ -67,7 +71,7 @@ BEGIN
             statement := statement || $part$<units of cells>$part$;
         END IF;
     END IF;
-    RETURN QUERY EXECUTE 'WITH ' || statement || $part$<counts>$part$
+    RETURN QUERY EXECUTE 'WITH ' || $part$<zone>$part$ || statement || $part$<counts>$part$
     USING newest, period_from, period_to, of_app, of_campaign, include_test, rows_max, other,
         by_campaign;
 END

@@ -19,16 +19,18 @@ struct ClusterStarter {
         case silent
     }
 
+    /// - Parameter isTrusting: Whether a server is believed that says in its file that it is ready.
     /// - Returns: The connection string of a server that takes connections.
-    func run() throws(PostgresError) -> String {
+    func run(isTrusting: Bool) throws(PostgresError) -> String {
         let conninfo: String
         do throws(ClusterFault) {
             let alive = try EmbeddedCluster.files { () throws(SystemError) in
                 try LockFile(layout.alive)
             }
-            if let running = try adopt(alive) {
+            if let running = try adopt(alive, isTrusting: isTrusting) {
                 conninfo = running
                 Watchdog.ensure(layout, options, onChild: onChild)
+                if isTrusting { return conninfo }
             } else {
                 conninfo = try launch(alive)
             }
@@ -42,13 +44,15 @@ struct ClusterStarter {
     /// Waits until the server that runs is ready.
     ///
     /// - Returns: Its connection string; nil when there is none, and then `alive` is locked.
-    private func adopt(_ alive: LockFile) throws(ClusterFault) -> String? {
+    private func adopt(_ alive: LockFile, isTrusting: Bool) throws(ClusterFault) -> String? {
         let orphansTime = Clock.deadline(inMilliseconds: 5000)
         while !alive.tryExclusive() {
             let file = PostmasterFile(layout)
             if let file {
                 let conninfo = Self.conninfo(socketDirectory: file.socketDirectory)
-                if Self.ping(conninfo) == .ready { return conninfo }
+                if isTrusting && file.status == "ready" || Self.ping(conninfo) == .ready {
+                    return conninfo
+                }
             }
             if let file, ClusterProcesses.isPostmaster(file.pid, of: layout) {
                 // A cleaner of /tmp may have taken the socket: nobody can reach it any more.

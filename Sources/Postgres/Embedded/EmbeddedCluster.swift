@@ -65,12 +65,16 @@ package final class EmbeddedCluster: Sendable {
     /// - Parameters:
     ///   - waitSeconds: How long to wait until it is ready.
     ///   - isCreating: Whether to create a cluster where there is none.
+    ///   - isTrusting: Whether a server is believed that says in its file that it is ready, so that
+    ///     nobody connects to it only to see: the caller does, and if that fails, does not trust it.
     /// - Returns: The connection string.
     /// - Throws: ``PostgresError/cluster(_:)``.
     package func attach(
-        waitSeconds: Int = 30, isCreating: Bool = true
+        waitSeconds: Int = 30, isCreating: Bool = true, isTrusting: Bool = false
     ) throws(PostgresError) -> String {
-        try bringUp(waitSeconds: waitSeconds, isCommand: true, isCreating: isCreating)
+        try bringUp(
+            waitSeconds: waitSeconds, isCommand: true, isCreating: isCreating,
+            isTrusting: isTrusting)
     }
 
     /// Ends the use of the server, for good: after ``start(waitSeconds:)`` the server is stopped,
@@ -127,7 +131,7 @@ package final class EmbeddedCluster: Sendable {
     }
 
     private func bringUp(
-        waitSeconds: Int, isCommand: Bool, isCreating: Bool
+        waitSeconds: Int, isCommand: Bool, isCreating: Bool, isTrusting: Bool = false
     ) throws(PostgresError) -> String {
         let isStopped = state.withLock { state in
             if !state.isStopped { state.starts += 1 }
@@ -157,7 +161,7 @@ package final class EmbeddedCluster: Sendable {
         } catch {
             throw .cluster(error)
         }
-        let conninfo = try starter.run()
+        let conninfo = try starter.run(isTrusting: isTrusting)
         state.withLock { state in
             state.children.removeAll { Spawn.reap($0) }
             state.conninfo = conninfo

@@ -76,6 +76,7 @@ struct LoadSession: ~Copyable {
         // From its first change on the open segment is ahead of the database: it comes back only when
         // that has committed. After a failure before, it is as good as it was.
         guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
+        try fold(box.segment.unfolded.take(for: batch.events), into: &box.segment)
         var stored: Stored
         do throws(LoadError) {
             stored = try decide(&batch, isolatingRows: isolatingRows, turn, box.segment)

@@ -6,13 +6,15 @@ import Event
 /// It is a function of the events in the database, so it can be thrown away and read again.
 struct OpenSegment: ~Copyable {
     private(set) var number: Int
-    /// The key of every event of the segment, and of the older events of its units.
+    /// The key of every event of the segment but those of ``unfolded``, and of the older events of its units.
     var keys = KeyTable()
     /// How many of ``keys`` are of older segments.
     private(set) var olderKeys = 0
     /// The states of all units with an event in the segment, older events included.
     private(set) var units = FlatTable<Unit, UnitState>()
     private(set) var messages = FlatTable<HashKey, MessageState>()
+    /// What other daemons have stored and is in none of the tables yet.
+    var unfolded = UnfoldedNews()
     /// Events of the segment that are in no unit.
     private(set) var keysOutsideUnits: [Identity] = []
     /// Which units name an inbox unit.
@@ -32,6 +34,7 @@ struct OpenSegment: ~Copyable {
         keys.removeAll()
         units.removeAll()
         messages.removeAll()
+        unfolded.removeAll()
         olderKeys = 0
         keysOutsideUnits.removeAll(keepingCapacity: true)
         namers = [:]
@@ -41,7 +44,7 @@ struct OpenSegment: ~Copyable {
     }
 
     /// Events of the segment that are known here.
-    var rows: Int { keys.count - olderKeys }
+    var rows: Int { keys.count - olderKeys + unfolded.count }
 
     // MARK: Events
 
@@ -279,7 +282,16 @@ struct OpenSegment: ~Copyable {
     /// Whether a unit of the segment is heavy in older ones.
     func isHeavy(_ unit: Unit) -> Bool { units.value(of: unit)?.isHeavy ?? false }
 
-    /// The filter of the segment, once it is closed.
+    /// Whether anything is known of a unit or of others of its message.
+    func mayKnow(_ unit: Unit) -> Bool {
+        units.slot(of: unit) != nil || unfolded.holds(unit.message)
+    }
+
+    /// Takes out what of ``unfolded`` the filter cannot be made without.
+    mutating func takeCrowded() -> [BatchNews.Reader.Entry] { unfolded.takeCrowded(messages) }
+
+    /// The filter of the segment, once it is closed; of ``unfolded`` only events may be left whose message
+    /// has one unit.
     ///
     /// - Parameters:
     ///   - rowsMax: What its size is computed from, so that those of all segments are alike.
@@ -289,6 +301,7 @@ struct OpenSegment: ~Copyable {
         var filter = SegmentFilter(rows: max(rowsMax, rows))
         for key in keysOutsideUnits { filter.insert(.key(key)) }
         for unit in namers.keys { filter.insert(.named(unit)) }
+        unfolded.forEachMessage { filter.insert(.message($0)) }
         units.forEachSlot { slot in
             let unit = units.key(at: slot)
             let message = messages.value(of: HashKey(hash: unit.message)) ?? MessageState()

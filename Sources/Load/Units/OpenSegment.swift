@@ -323,7 +323,6 @@ struct OpenSegment: ~Copyable {
 /// A hash of 64 bits, such as the message half of a unit; never 0.
 struct HashKey: FlatKey {
     let hash: UInt64
-    var isVacant: Bool { hash == 0 }
     var spread: UInt64 { hash }
 }
 
@@ -351,6 +350,11 @@ struct MessageState: BitwiseCopyable {
 
 /// What a batch changes beyond its own units, and in the counts.
 struct Fold: ~Copyable {
+    private struct Change: BitwiseCopyable {
+        var cell = CellKey(campaign: 0, profile: ProfileLabel.none, quarter: 0, states: 0)
+        var sums = CellSums()
+    }
+
     struct Link {
         /// The unit that is named,
         let inbox: Unit
@@ -362,8 +366,12 @@ struct Fold: ~Copyable {
     let isWriting: Bool
     /// The device halves of test devices.
     let testDevices: Set<UInt64>
-    /// Signed changes of the cells.
-    var changes = FlatTable<CellKey, CellSums>()
+    /// Signed changes of the cells; all of them are there after ``settle()``.
+    private(set) var changes = FlatTable<CellKey, CellSums>()
+    /// The newest changes: by the time that one is added to the others its place has come from memory.
+    private var waiting = InlineArray<16, Change>(repeating: Change())
+    /// How many changes there have been since all were settled.
+    private var changed = 0
     /// Units that are special and not listed for the open segment yet.
     var specials: [Unit] = []
     /// Messages that have got their first event without a device.
@@ -388,10 +396,30 @@ struct Fold: ~Copyable {
     mutating func count(_ state: UnitState, _ sign: Int32) {
         guard isWriting, !state.isSpecial else { return }
         state.forEachCell { cell, sums in
-            let (slot, _) = changes.slot(adding: cell, CellSums())
-            changes[slot].units &+= sign &* sums.units
-            changes[slot].clicks &+= sign &* sums.clicks
-            changes[slot].late &+= sign &* sums.late
+            let signed = CellSums(
+                units: sign &* sums.units, clicks: sign &* sums.clicks, late: sign &* sums.late)
+            note(Change(cell: cell, sums: signed))
         }
+    }
+
+    private mutating func note(_ change: Change) {
+        changes.prefetch(change.cell)
+        if changed >= 8 { changes.prefetchEntry(waiting[(changed &- 8) & 15].cell) }
+        if changed >= 16 { add(waiting[changed & 15]) }
+        waiting[changed & 15] = change
+        changed &+= 1
+    }
+
+    private mutating func add(_ change: Change) {
+        let (slot, _) = changes.slot(adding: change.cell, CellSums())
+        changes[slot].units &+= change.sums.units
+        changes[slot].clicks &+= change.sums.clicks
+        changes[slot].late &+= change.sums.late
+    }
+
+    /// Adds up the newest changes, too.
+    mutating func settle() {
+        for number in max(0, changed - 16)..<changed { add(waiting[number & 15]) }
+        changed = 0
     }
 }

@@ -135,11 +135,14 @@ def together(binary, files, count):
     with daemon.Fresh(binary) as first:
         others = [daemon.Fresh(binary, database=first.conninfo) for _ in range(count - 1)]
         try:
+            # So that each has its sessions, knows the key and what is stored, and sees the others.
+            for one in (first, *others):
+                one.warm_up()
             figures = measure.stored(first, files.shared, others)
             found = first.sql("SELECT count(*), count(DISTINCT key) FROM tapline.event")
-            if found != f"{files.shared_count}|{files.shared_count}":
-                daemon.fail(f"{count} daemons stored {found} rows and keys of "
-                            f"{files.shared_count:,} events")
+            stored = files.shared_count + count
+            if found != f"{stored}|{stored}":
+                daemon.fail(f"{count} daemons stored {found} rows and keys of {stored:,} events")
             verdicts = [one.metrics() for one in (first, *others)]
             again = sum(m["tapline_events_duplicate_total"] for m in verdicts)
             if again != files.shared_again:

@@ -95,7 +95,9 @@ class Daemon:
 
     @property
     def socket(self):
-        """The directory of the embedded database's socket."""
+        """The directory of the database's socket."""
+        if self.database:
+            return self.database.split()[0].split("=")[1]
         # A directory that the database's user may not enter has its socket elsewhere.
         record = os.path.join(self.directory, "postgres.socket-dir")
         if os.path.exists(record):
@@ -108,9 +110,8 @@ class Daemon:
         return self.database or f"host={self.socket} user=tapline dbname=tapline"
 
     def sql(self, text, database="tapline"):
-        socket = self.database.split()[0].split("=")[1] if self.database else self.socket
         return subprocess.run(
-            psql(socket, database) + ["-c", text], check=True, capture_output=True, text=True,
+            psql(self.socket, database) + ["-c", text], check=True, capture_output=True, text=True,
             env=ENVIRONMENT).stdout.strip()
 
     def postmaster(self):

@@ -77,12 +77,9 @@ static const size_t huge_page = 2 << 20;
 
 static size_t mapped(size_t count) { return (count + huge_page - 1) / huge_page * huge_page; }
 
-void *tapline_allocate_zeroed(size_t count) {
-    if (count < huge_page) {
-        return calloc(1, count);
-    }
+// Address space for `size` bytes, a multiple of it, that starts on a huge page; or null.
+static char *reserve(size_t size) {
     // One page more than is wanted, so that the part that starts on a huge page is large enough.
-    size_t size = mapped(count);
     char *block = mmap(
         NULL, size + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) {
@@ -95,8 +92,44 @@ void *tapline_allocate_zeroed(size_t count) {
     if (before < huge_page) {
         munmap(block + before + size, huge_page - before);
     }
-    madvise(block + before, size, MADV_HUGEPAGE);
     return block + before;
+}
+
+void *tapline_allocate_zeroed(size_t count) {
+    if (count < huge_page) {
+        return calloc(1, count);
+    }
+    char *block = reserve(mapped(count));
+    if (block != NULL) {
+        madvise(block, mapped(count), MADV_HUGEPAGE);
+    }
+    return block;
+}
+
+void *tapline_grow_zeroed(void *bytes, size_t count, size_t more) {
+    if (count < huge_page) {
+        char *block = tapline_allocate_zeroed(more);
+        if (block != NULL) {
+            memcpy(block, bytes, count);
+            free(bytes);
+        }
+        return block;
+    }
+    if (mapped(more) == mapped(count)) {
+        return bytes;
+    }
+    char *place = reserve(mapped(more));
+    if (place == NULL) {
+        return NULL;
+    }
+    char *block = mremap(
+        bytes, mapped(count), mapped(more), MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    if (block == MAP_FAILED) {
+        munmap(place, mapped(more));
+        return NULL;
+    }
+    madvise(block, mapped(more), MADV_HUGEPAGE);
+    return block;
 }
 
 void tapline_free_zeroed(void *bytes, size_t count) {

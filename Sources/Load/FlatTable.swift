@@ -2,30 +2,27 @@ import CPlatform
 import Event
 import Glibc
 
-/// A key of a ``FlatTable``: a few words, of which none of use are all zero bits.
+/// A key of a ``FlatTable``: a few words.
 protocol FlatKey: BitwiseCopyable, Equatable {
-    /// Whether it is all zero bits, which marks an empty slot.
-    var isVacant: Bool { get }
-    /// Bits that are spread evenly, the lowest ones too.
+    /// Bits of which the lowest 32 are spread evenly.
     var spread: UInt64 { get }
 }
 
 extension Identity: FlatKey {
-    var isVacant: Bool { high == 0 && low == 0 }
     // SHA-256 output.
     var spread: UInt64 { low }
 }
 
 extension Unit: FlatKey {
-    var isVacant: Bool { message == 0 && device == 0 }
     // Both halves are SHA-256 output; all units of a message share one half, so both count.
     var spread: UInt64 { message ^ device &* 0x9E37_79B9_7F4A_7C15 }
 }
 
-/// A hash table in one block of memory: open addressing with linear probing over a power of two of
-/// slots, at most three quarters full.
+/// A hash table: the entries in the order in which they came, and an index of eight bytes a slot to find
+/// them by, with linear probing over a power of two of slots, at most three quarters full.
 ///
-/// Slots are places in that block: one stays good until the next insertion.
+/// Most keys are new. One of these costs a look at the index, which is small enough to be near, and is
+/// appended; no entry is moved when the table grows, and to forget all is to empty the index.
 @safe
 struct FlatTable<Key: FlatKey, Value: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
     private struct Entry {
@@ -33,104 +30,142 @@ struct FlatTable<Key: FlatKey, Value: BitwiseCopyable>: ~Copyable, @unchecked Se
         var value: Value
     }
 
-    // SAFETY: `mask + 1` entries from `init` to `deinit`, all bits zero where the key is vacant: keys
-    // and values are bitwise copyable, and a value is read only beside a key.
-    private var entries: UnsafeMutablePointer<Entry>
+    // SAFETY: `mask + 1` words from `init` to `deinit`. 0 is an empty slot; else the lower half is the number
+    // of an entry, which is below `count`, and 1, and the upper half the lowest bits of its key's spread.
+    private var index: UnsafeMutablePointer<UInt64>
     private var mask: Int
+    // SAFETY: room for `room(mask + 1)` entries from `init` to `deinit`, of which the first `count` are there.
+    private var entries: UnsafeMutablePointer<Entry>
     /// How many keys it holds.
     private(set) var count = 0
 
     /// A table that takes `capacity` keys before it grows.
     init(capacity: Int = 768) {
         var slots = 1024
-        while slots * 3 < capacity * 4 { slots *= 2 }
-        unsafe entries = Self.allocate(slots)
+        while Self.room(slots) < capacity { slots *= 2 }
+        unsafe index = Self.allocate(slots)
+        unsafe entries = Self.allocate(Self.room(slots))
         mask = slots - 1
     }
 
-    deinit { unsafe tapline_free_zeroed(entries, (mask + 1) * MemoryLayout<Entry>.stride) }
+    deinit {
+        unsafe tapline_free_zeroed(index, (mask + 1) * MemoryLayout<UInt64>.stride)
+        unsafe tapline_free_zeroed(entries, Self.room(mask + 1) * MemoryLayout<Entry>.stride)
+    }
 
-    private static func allocate(_ slots: Int) -> UnsafeMutablePointer<Entry> {
-        guard let block = unsafe tapline_allocate_zeroed(slots * MemoryLayout<Entry>.stride) else {
-            fatalError("out of memory for a table of \(slots) slots")
+    /// How many entries an index of some slots may have.
+    private static func room(_ slots: Int) -> Int { slots / 4 * 3 }
+
+    private static func allocate<T>(_ count: Int) -> UnsafeMutablePointer<T> {
+        guard let block = unsafe tapline_allocate_zeroed(count * MemoryLayout<T>.stride) else {
+            fatalError("out of memory for a table of \(count) entries")
         }
-        return unsafe block.bindMemory(to: Entry.self, capacity: slots)
+        return unsafe block.bindMemory(to: T.self, capacity: count)
     }
 
     /// Asks memory for the place of `key`, which will be wanted soon.
     @inline(__always)
     func prefetch(_ key: Key) {
-        unsafe tapline_prefetch(entries + (Int(truncatingIfNeeded: key.spread) & mask))
+        unsafe tapline_prefetch(index + (Int(truncatingIfNeeded: key.spread) & mask))
+    }
+
+    /// Asks memory for the entry of `key`, or what is likely to be it; its place should have come by then.
+    @inline(__always)
+    func prefetchEntry(_ key: Key) {
+        let slot = unsafe index[Int(truncatingIfNeeded: key.spread) & mask]
+        // SAFETY: only a hint to memory; the number is that of an entry.
+        if slot != 0 { unsafe tapline_prefetch(entries + (Int(slot & 0xFFFF_FFFF) &- 1)) }
     }
 
     /// Where `key` is, or nil.
     func slot(of key: Key) -> Int? {
-        let slot = place(of: key)
-        return unsafe entries[slot].key.isVacant ? nil : slot
+        let number = find(key, key.spread).number
+        return number < 0 ? nil : number
     }
 
     /// Where `key` is, after adding it with `value` unless it was there.
     mutating func slot(adding key: Key, _ value: Value) -> (slot: Int, isNew: Bool) {
-        if (count &+ 1) &* 4 > (mask &+ 1) &* 3 { grow() }
-        let slot = place(of: key)
-        guard unsafe entries[slot].key.isVacant else { return (slot, false) }
-        unsafe entries[slot] = Entry(key: key, value: value)
+        let spread = key.spread
+        var (place, number) = find(key, spread)
+        if number >= 0 { return (number, false) }
+        if count == Self.room(mask &+ 1) {
+            grow()
+            place = find(key, spread).place
+        }
+        // SAFETY: there is room for one more; the place is one of the index.
+        unsafe (entries + count).initialize(to: Entry(key: key, value: value))
         count &+= 1
-        return (slot, true)
+        unsafe index[place] = spread &<< 32 | UInt64(count)
+        return (count &- 1, true)
     }
 
     /// The value in a slot that holds a key.
     subscript(slot: Int) -> Value {
         get {
-            precondition(slot >= 0 && slot <= mask)
+            precondition(slot >= 0 && slot < count)
             return unsafe entries[slot].value
         }
         set {
-            precondition(slot >= 0 && slot <= mask)
+            precondition(slot >= 0 && slot < count)
             unsafe entries[slot].value = newValue
         }
     }
 
     /// The key in a slot.
     func key(at slot: Int) -> Key {
-        precondition(slot >= 0 && slot <= mask)
+        precondition(slot >= 0 && slot < count)
         return unsafe entries[slot].key
     }
 
     /// The value of `key`, or nil.
     func value(of key: Key) -> Value? { slot(of: key).map { self[$0] } }
 
-    /// Calls `body` once with the slot of each key, in no order.
+    /// Calls `body` once with the slot of each key, in the order in which they were added.
     func forEachSlot(_ body: (Int) -> Void) {
-        for slot in 0...mask where unsafe !entries[slot].key.isVacant { body(slot) }
+        for slot in 0..<count { body(slot) }
     }
 
     /// Forgets every key and keeps the memory.
     mutating func removeAll() {
-        unsafe memset(entries, 0, (mask + 1) * MemoryLayout<Entry>.stride)
+        unsafe memset(index, 0, (mask + 1) * MemoryLayout<UInt64>.stride)
         count = 0
     }
 
-    /// The slot that holds `key`, or the empty one where it would go.
-    private func place(of key: Key) -> Int {
-        precondition(!key.isVacant)
-        var slot = Int(truncatingIfNeeded: key.spread) & mask
-        // SAFETY: slot <= mask; ends, as at least a quarter of the slots is empty.
-        while unsafe !entries[slot].key.isVacant && entries[slot].key != key {
-            slot = (slot &+ 1) & mask
+    /// The number of the entry of `key`, or -1, and the slot of the index where it is or would go.
+    @inline(__always)
+    private func find(_ key: Key, _ spread: UInt64) -> (place: Int, number: Int) {
+        var place = Int(truncatingIfNeeded: spread) & mask
+        // SAFETY: place <= mask; ends, as at least a quarter of the slots is empty.
+        while true {
+            let slot = unsafe index[place]
+            if slot == 0 { return (place, -1) }
+            if slot &>> 32 == spread & 0xFFFF_FFFF {
+                let number = Int(slot & 0xFFFF_FFFF) &- 1
+                if unsafe entries[number].key == key { return (place, number) }
+            }
+            place = (place &+ 1) & mask
         }
-        return slot
     }
 
     private mutating func grow() {
-        let oldEntries = unsafe entries
-        let oldSlots = mask + 1
-        unsafe entries = Self.allocate(oldSlots * 2)
-        mask = oldSlots * 2 - 1
-        for index in 0..<oldSlots where unsafe !oldEntries[index].key.isVacant {
-            let slot = unsafe place(of: oldEntries[index].key)
-            unsafe entries[slot] = oldEntries[index]
+        let slots = mask + 1
+        precondition(slots < 1 << 31, "a table of too many keys")
+        guard
+            let block = unsafe tapline_grow_zeroed(
+                entries, Self.room(slots) * MemoryLayout<Entry>.stride,
+                Self.room(slots * 2) * MemoryLayout<Entry>.stride)
+        else { fatalError("out of memory for a table of \(slots * 2) slots") }
+        unsafe entries = block.bindMemory(to: Entry.self, capacity: Self.room(slots * 2))
+        let old = unsafe index
+        unsafe index = Self.allocate(slots * 2)
+        mask = slots * 2 - 1
+        for number in 0..<slots {
+            let slot = unsafe old[number]
+            guard slot != 0 else { continue }
+            var place = Int(slot &>> 32) & mask
+            while unsafe index[place] != 0 { place = (place &+ 1) & mask }
+            unsafe index[place] = slot
         }
-        unsafe tapline_free_zeroed(oldEntries, oldSlots * MemoryLayout<Entry>.stride)
+        unsafe tapline_free_zeroed(old, slots * MemoryLayout<UInt64>.stride)
     }
 }

@@ -144,7 +144,7 @@ struct LoadBatch: ~Copyable, Sendable {
                 rowsOfKeys.prefetch(events[row &+ Decision.lookAhead].key)
             }
             let (slot, _) = rowsOfKeys.slot(
-                adding: events[row].key.storable, UInt32(truncatingIfNeeded: row))
+                adding: events[row].key, UInt32(truncatingIfNeeded: row))
             firstRows.append(rowsOfKeys[slot])
         }
     }

@@ -8,6 +8,7 @@ extension LoadSession {
         _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
     ) throws(LoadError) {
         try writeSpecials(&fold, &open, turn)
+        fold.settle()
         try writeCells(fold, open, turn)
         if let news = fold.news, news.count > 0 {
             _ = try connection.statement(

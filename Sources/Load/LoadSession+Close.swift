@@ -34,6 +34,7 @@ extension LoadSession {
         }
         let (full, next) = (box.segment.number, box.segment.number + 1)
         try connection.limitStatements(milliseconds: 0, isLocal: true)
+        try fold(box.segment.takeCrowded(), into: &box.segment)
         var heavy: [Unit] = []
         var filter = SegmentFilter(rows: 0)
         // The index takes longer than the filter.

@@ -65,7 +65,7 @@ extension LoadSession {
             let box = picture.takeOpen()
         else { return false }
         // Until all is read the picture is without its open segment, so it is made anew after an error.
-        let end = try fold(pending, into: &box.segment)
+        let end = try take(pending, into: &box.segment)
         let isComplete = end == pending.rows
         var known = (batch: picture.batch, storedAt: picture.storedAt)
         if isComplete {
@@ -102,14 +102,14 @@ extension LoadSession {
             """, [.int64(batch)], format: .binary)
     }
 
-    /// Folds batches in their order, up to the first that nobody wrote down.
+    /// Takes batches in their order, up to the first that nobody wrote down.
     ///
     /// - Returns: The row of that one; the number of rows when there is none.
-    private mutating func fold(
+    private mutating func take(
         _ pending: borrowing PostgresResult, into segment: inout OpenSegment
     ) throws(LoadError) -> Int {
         for row in 0..<pending.rows where !pending.isNull(row, 6) {
-            guard !pending.isNull(row, 9), try fold(pending.bytes(row, 9), into: &segment)
+            guard !pending.isNull(row, 9), try take(pending.bytes(row, 9), into: &segment)
             else { return row }
         }
         return pending.rows
@@ -119,7 +119,7 @@ extension LoadSession {
     private mutating func readAllNews(_ turn: Turn) throws(LoadError) -> OpenBox? {
         let fresh = OpenBox(number: turn.segment)
         let pending = try pendingNews(after: -1)
-        guard try fold(pending, into: &fresh.segment) == pending.rows,
+        guard try take(pending, into: &fresh.segment) == pending.rows,
             fresh.segment.rows == turn.segmentRows
         else { return nil }
         try readSpecials(&fresh.segment, after: -1)
@@ -132,7 +132,7 @@ extension LoadSession {
     private mutating func readNews(of open: OpenBox, _ turn: Turn) throws(LoadError) -> Bool {
         // From what the others wrote down; where one did not know that it is read, from the rows.
         let pending = try pendingNews(after: picture.batch)
-        let end = try fold(pending, into: &open.segment)
+        let end = try take(pending, into: &open.segment)
         if end < pending.rows {
             let known = end == 0 ? picture.batch : pending.int64(end - 1, 6) ?? 0
             var first = Int64.max
@@ -150,34 +150,40 @@ extension LoadSession {
         return true
     }
 
-    /// Folds a batch as another daemon wrote it down.
+    /// Takes a batch as another daemon wrote it down.
     ///
     /// - Returns: Whether it could be read; nothing is changed otherwise.
-    private mutating func fold(
+    private mutating func take(
         _ bytes: RawSpan, into segment: inout OpenSegment
     ) throws(LoadError) -> Bool {
-        guard var news = BatchNews.Reader(bytes, &segment) else {
+        guard let news = BatchNews.Reader(bytes, &segment) else {
             Log.warn("cannot read what another daemon wrote of a batch, reading its rows")
             return false
         }
-        var older = OlderUnits()
-        if picture.filters.count > 0 {
-            var events: [UnitEvent] = []
-            events.reserveCapacity(news.count)
-            for _ in 0..<news.count { events.append(news.next(bytes).event) }
-            news.rewind()
-            older = try self.older(than: segment, events[...])
-        }
+        let linked = segment.unfolded.add(bytes, news)
+        try fold(segment.unfolded.take(linked), into: &segment)
+        return true
+    }
+
+    /// Folds what other daemons have stored into their units; nothing is written.
+    ///
+    /// What fails leaves a segment that is not complete.
+    mutating func fold(
+        _ entries: [BatchNews.Reader.Entry], into segment: inout OpenSegment
+    ) throws(LoadError) {
+        guard !entries.isEmpty else { return }
+        var older = try self.older(than: segment, entries.map(\.event)[...])
         var fold = Fold(isWriting: false)
-        for _ in 0..<news.count {
-            news.prefetch(Decision.lookAhead, bytes, segment)
-            let entry = news.next(bytes)
+        for index in entries.indices {
+            if index &+ Decision.lookAhead < entries.count {
+                segment.prefetch(entries[index &+ Decision.lookAhead].event)
+            }
+            let entry = entries[index]
             segment.add(
                 entry.event, campaign: entry.campaign, profile: entry.profile, old: &older,
                 to: &fold)
             segment.addKey(entry.event.key, entry.content)
         }
-        return true
     }
 
     private mutating func readTestDevices() throws(LoadError) {
@@ -287,9 +293,10 @@ extension LoadSession {
     }
 
     /// Reads which units are special, from the batches after `batch`.
-    private func readSpecials(
+    private mutating func readSpecials(
         _ segment: inout OpenSegment, after batch: Int64
     ) throws(LoadError) {
+        var found: [(unit: Unit, isListed: Bool)] = []
         do throws(PostgresError) {
             try connection.copyOut(
                 """
@@ -297,12 +304,15 @@ extension LoadSession {
                     WHERE batch > \(batch)) TO STDOUT (FORMAT binary)
                 """
             ) { row in
-                guard let unit = row.field(0) else { return }
-                segment.readSpecial(Unit(uuid: unit), isListed: row.int64(1) == 1)
+                guard let bytes = row.field(0) else { return }
+                let unit = Unit(uuid: bytes)
+                if segment.mayKnow(unit) { found.append((unit, row.int64(1) == 1)) }
             }
         } catch {
             throw .postgres(error)
         }
+        try fold(segment.unfolded.take(found.lazy.map(\.unit.message)), into: &segment)
+        for (unit, isListed) in found { segment.readSpecial(unit, isListed: isListed) }
     }
 }
 

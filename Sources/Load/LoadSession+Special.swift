@@ -156,6 +156,8 @@ extension LoadSession {
     private mutating func expel(
         _ reach: Reach, _ fold: inout Fold, _ open: inout OpenSegment, _ turn: Turn
     ) throws(LoadError) {
+        let messages = reach.messages.union(reach.orphans).union(reach.units.lazy.map(\.message))
+        try self.fold(open.unfolded.take(messages), into: &open)
         if !reach.messages.isEmpty {
             for unit in open.units(of: reach.messages) { open.setSpecial(unit, &fold) }
         }
@@ -259,6 +261,8 @@ extension LoadSession {
                 older.add(
                     answer, row, segment: Int(answer.int64(row, UnitEvent.columns) ?? 0))
             }
+            let messages = older.units.keys.lazy.map(\.message)
+            try self.fold(box.segment.unfolded.take(messages), into: &box.segment)
             for unit in older.units.keys { box.segment.setSpecial(unit, &fold) }
             try markSpecial(&older)
             try expel(older, nil, &fold, &box.segment, turn)

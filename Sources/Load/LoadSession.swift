@@ -76,6 +76,7 @@ struct LoadSession: ~Copyable {
         // From its first change on the open segment is ahead of the database: it comes back only when
         // that has committed. After a failure before, it is as good as it was.
         guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
+        try fold(box.segment.unfolded.take(for: batch.events), into: &box.segment)
         var stored: Stored
         do throws(LoadError) {
             stored = try decide(&batch, isolatingRows: isolatingRows, turn, box.segment)
@@ -148,15 +149,15 @@ struct LoadSession: ~Copyable {
     ) throws(LoadError) {
         guard decision.verdicts[rows].contains(.stored) else { return }
         let tail = Self.rowTail(turn)
+        let plain = tail + Self.notFilled
         do throws(PostgresError) {
             try connection.copyIn(Self.copyStatement(turn)) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
                 for row in rows where decision.verdicts[row] == .stored {
                     try writer.write(Self.rowHead)
                     try writer.write(batch.bytes(row).extracting(droppingFirst: 2))
-                    try writer.write(tail)
                     let filled = batch.filledColumns(of: row)
-                    try writer.write(filled == 0 ? Self.notFilled : [0, 0, 0, 2, 0, filled])
+                    try writer.write(filled == 0 ? plain : tail + [0, 0, 0, 2, 0, filled])
                     Failpoint.reach("load.copy")
                     sent(row)
                 }

@@ -80,27 +80,36 @@ package struct CopyWriter: ~Copyable {
     // SAFETY: of a connection that outlives this value, since both live within `copyIn`.
     private let raw: OpaquePointer
     private let patience: Patience
-    private var pending: [UInt8] = []
+    // SAFETY: `pieceBytes` bytes from `init` to `deinit`, of which the first `count` wait to be sent.
+    private let pending: UnsafeMutableRawPointer
+    private var count = 0
     private static let pieceBytes = 256 << 10
 
     @unsafe
     init(_ raw: OpaquePointer, _ patience: Patience) {
         unsafe self.raw = raw
         self.patience = patience
+        unsafe pending = .allocate(byteCount: Self.pieceBytes, alignment: 16)
     }
+
+    deinit { unsafe pending.deallocate() }
 
     /// Writes bytes; they may be part of a row.
     ///
     /// - Throws: That the session is gone. A row the server refuses shows at the end of the COPY.
     package mutating func write(_ bytes: RawSpan) throws(PostgresError) {
-        if pending.count + bytes.byteCount > Self.pieceBytes { try flush() }
+        if count &+ bytes.byteCount > Self.pieceBytes { try flush() }
         if bytes.byteCount >= Self.pieceBytes / 4 {
             try flush()
-            try send(bytes)
-        } else {
-            if pending.capacity == 0 { pending.reserveCapacity(Self.pieceBytes) }
-            unsafe bytes.withUnsafeBytes { unsafe pending.append(contentsOf: $0) }
+            return try send(bytes)
         }
+        // SAFETY: fewer than `pieceBytes` together, by the lines above.
+        unsafe bytes.withUnsafeBytes { source in
+            if let first = source.baseAddress {
+                unsafe (pending + count).copyMemory(from: first, byteCount: source.count)
+            }
+        }
+        count &+= bytes.byteCount
     }
 
     /// Writes bytes; they may be part of a row.
@@ -119,9 +128,10 @@ package struct CopyWriter: ~Copyable {
     }
 
     mutating func flush() throws(PostgresError) {
-        guard !pending.isEmpty else { return }
-        try unsafe send(pending.span.bytes)
-        pending.removeAll(keepingCapacity: true)
+        guard count > 0 else { return }
+        // SAFETY: the first `count` bytes are written.
+        try unsafe send(RawSpan(_unsafeStart: pending, byteCount: count))
+        count = 0
     }
 
     private func send(_ bytes: RawSpan) throws(PostgresError) {

@@ -386,10 +386,10 @@ import Testing
             #expect(!isRead, "cut after \(count) bytes")
         }
         let whole = unsafe BatchNews.Reader(bytes.span.bytes, &reader.segment)
-        var news = try #require(whole)
+        let news = try #require(whole)
         #expect(news.count == batch.count)
         for row in 0..<batch.count {
-            let entry = unsafe news.next(bytes.span.bytes)
+            let entry = unsafe news.entry(row, bytes.span.bytes)
             let (mine, theirs) = (batch.events[row], entry.event)
             #expect(theirs.key == mine.key && theirs.unit == mine.unit)
             #expect(theirs.inbox == mine.inbox && theirs.time == mine.time)

@@ -35,5 +35,9 @@ static inline void tapline_prefetch(const void *address) { __builtin_prefetch(ad
 /// all over a large table spend more on finding small pages than on reading them.
 void *tapline_allocate_zeroed(size_t count);
 
+/// Makes a block that `tapline_allocate_zeroed` gave for `count` bytes one of `more`, with what it holds; what is
+/// new is zeroed. A large block is moved by its pages, not copied. Null, and the block as it was, without memory.
+void *tapline_grow_zeroed(void *bytes, size_t count, size_t more);
+
 /// Frees what `tapline_allocate_zeroed` gave for the same count.
 void tapline_free_zeroed(void *bytes, size_t count);

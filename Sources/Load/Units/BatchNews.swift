@@ -6,13 +6,13 @@ import JSONLines
 ///
 /// All integers are little-endian:
 /// ```
-/// u32 0x3353574E ("NWS3")
-/// u32 events, u32 hashes, u32 inboxes, u32 campaigns, u32 profiles
+/// u32 0x3453574E ("NWS4")
+/// u32 events, u32 inboxes, u32 campaigns, u32 profiles
 /// an event:    u64 key high, key low, message, device, i64 time in microseconds since 1970 UTC,
+///              i64 hash of the properties,
 ///              u32 states with flags (bit 24 late, 25 has a hash, 26 has an inbox unit),
 ///              u32 index of the campaign, u32 index of the profile
-/// a hash:      i64 hash of the properties; of the events that have one, in their order
-/// an inbox:    u64 message, u64 device; the same
+/// an inbox:    u64 message, u64 device; of the events that have one, in their order
 /// a campaign:  u32 label, u32 bytes, app and campaign_id as COPY takes them
 /// a profile:   u32 label, u32 bytes, the six dimensions and any details as COPY takes them
 /// ```
@@ -20,15 +20,14 @@ import JSONLines
 struct BatchNews {
     private var events: [UInt8] = []
     private(set) var count = 0
-    private var hashes: [Int64] = []
     private var inboxes: [Unit] = []
     private var campaigns = Indexes()
     private var profiles = Indexes()
 
     fileprivate enum Format {
-        static let magic: UInt32 = 0x3353_574E
-        static let headerBytes = 24
-        static let eventBytes = 52
+        static let magic: UInt32 = 0x3453_574E
+        static let headerBytes = 20
+        static let eventBytes = 60
         static let states: UInt32 = 0xFF_FFFF
         static let isLate: UInt32 = 1 << 24
         static let hasHash: UInt32 = 1 << 25
@@ -42,6 +41,7 @@ struct BatchNews {
         let message: UInt64
         let device: UInt64
         let time: Int64
+        let hash: Int64
         let states: UInt32
         let campaign: UInt32
         let profile: UInt32
@@ -69,10 +69,7 @@ struct BatchNews {
 
     mutating func append(_ event: UnitEvent, campaign: UInt32, profile: UInt32) {
         var states = event.states | (event.isLate ? Format.isLate : 0)
-        if let hash = event.propertiesHash {
-            states |= Format.hasHash
-            hashes.append(hash.littleEndian)
-        }
+        if event.propertiesHash != nil { states |= Format.hasHash }
         if let inbox = event.inbox {
             states |= Format.hasInbox
             inboxes.append(inbox)
@@ -80,7 +77,8 @@ struct BatchNews {
         let record = Record(
             keyHigh: event.key.high.littleEndian, keyLow: event.key.low.littleEndian,
             message: event.unit.message.littleEndian, device: event.unit.device.littleEndian,
-            time: event.time.littleEndian, states: states.littleEndian,
+            time: event.time.littleEndian, hash: (event.propertiesHash ?? 0).littleEndian,
+            states: states.littleEndian,
             campaign: campaigns.index(of: campaign, number: CampaignLabel.number(campaign))
                 .littleEndian,
             profile: profiles.index(of: profile, number: ProfileLabel.number(profile))
@@ -95,14 +93,12 @@ struct BatchNews {
     func bytes(_ open: borrowing OpenSegment) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(
-            events.count + hashes.count * 8 + inboxes.count * 16 + campaigns.labels.count * 64
+            events.count + inboxes.count * 16 + campaigns.labels.count * 64
                 + profiles.labels.count * 64 + Format.headerBytes)
         for value in [
-            Int(Format.magic), count, hashes.count, inboxes.count, campaigns.labels.count,
-            profiles.labels.count,
+            Int(Format.magic), count, inboxes.count, campaigns.labels.count, profiles.labels.count,
         ] { bytes.append(littleEndian: UInt32(value)) }
         bytes += events
-        unsafe hashes.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
         for inbox in inboxes {
             bytes.append(littleEndian: inbox.message)
             bytes.append(littleEndian: inbox.device)
@@ -124,13 +120,11 @@ struct BatchNews {
     struct Reader {
         /// How many events there are.
         let count: Int
-        private let hashes: Int
         private let inboxes: Int
         private var campaigns: [(label: UInt32, hash: UInt64?)] = []
         private var profiles: [UInt32] = []
-        private var number = 0
-        private var nextHash = 0
-        private var nextInbox = 0
+        /// The numbers of the events that name an inbox message.
+        private var withInbox: [Int] = []
 
         /// An event with the labels that its texts have here.
         struct Entry {
@@ -149,17 +143,16 @@ struct BatchNews {
             else { return nil }
             func size(_ index: Int) -> Int { Int(bytes.halfWord(at: index * 4)) }
             count = size(1)
-            hashes = Format.headerBytes + count * Format.eventBytes
-            inboxes = hashes + size(2) * 8
-            var index = inboxes + size(3) * 16
+            inboxes = Format.headerBytes + count * Format.eventBytes
+            var index = inboxes + size(2) * 16
             guard index <= bytes.byteCount else { return nil }
-            for entry in 0..<size(4) + size(5) {
+            for entry in 0..<size(3) + size(4) {
                 guard bytes.byteCount - index >= 8 else { return nil }
                 let label = bytes.halfWord(at: index)
                 let end = index + 8 + Int(bytes.halfWord(at: index + 4))
                 guard end <= bytes.byteCount else { return nil }
                 let fields = bytes.extracting(index + 8..<end)
-                if entry < size(4) {
+                if entry < size(3) {
                     campaigns.append(
                         (open.campaignLabel(fields, as: label), Self.campaignHash(fields)))
                 } else {
@@ -167,47 +160,41 @@ struct BatchNews {
                 }
                 index = end
             }
-            guard index == bytes.byteCount, isSound(bytes) else { return nil }
+            guard index == bytes.byteCount, isSound(bytes), withInbox.count == size(2)
+            else { return nil }
         }
 
-        /// Whether each event is one, and has its labels, its hash and its inbox unit.
-        private func isSound(_ bytes: RawSpan) -> Bool {
-            var (withHash, withInbox) = (0, 0)
+        /// Whether each event is one, and has its labels; finds those with an inbox unit.
+        private mutating func isSound(_ bytes: RawSpan) -> Bool {
             for number in 0..<count {
-                let at = Format.headerBytes &+ number &* Format.eventBytes
-                let states = bytes.halfWord(at: at &+ 40)
-                withHash &+= states & Format.hasHash != 0 ? 1 : 0
-                withInbox &+= states & Format.hasInbox != 0 ? 1 : 0
+                let at = place(number)
+                let states = bytes.halfWord(at: at &+ 48)
                 guard states.trailingZeroBitCount < EventType.allCases.count,
-                    Int(bytes.halfWord(at: at &+ 44)) < campaigns.count,
-                    Int(bytes.halfWord(at: at &+ 48)) < profiles.count
+                    Int(bytes.halfWord(at: at &+ 52)) < campaigns.count,
+                    Int(bytes.halfWord(at: at &+ 56)) < profiles.count
                 else { return false }
+                if states & Format.hasInbox != 0 { withInbox.append(number) }
             }
-            return withHash * 8 == inboxes - hashes
-                && withInbox * 16 == Int(bytes.halfWord(at: 12)) * 16
+            return true
         }
 
-        /// The next event; call it ``count`` times at most.
-        mutating func next(_ bytes: RawSpan) -> Entry {
-            let at = Format.headerBytes &+ number &* Format.eventBytes
-            number &+= 1
-            let states = bytes.halfWord(at: at &+ 40)
-            let campaign = campaigns[Int(bytes.halfWord(at: at &+ 44))]
-            let profile = profiles[Int(bytes.halfWord(at: at &+ 48))]
-            var hash: Int64?
-            if states & Format.hasHash != 0 {
-                hash = Int64(bitPattern: bytes.word(at: hashes &+ nextHash &* 8))
-                nextHash &+= 1
-            }
-            var inbox: Unit?
-            if states & Format.hasInbox != 0 {
-                let place = inboxes &+ nextInbox &* 16
-                inbox = Unit(message: bytes.word(at: place), device: bytes.word(at: place &+ 8))
-                nextInbox &+= 1
-            }
+        private func place(_ number: Int) -> Int {
+            Format.headerBytes &+ number &* Format.eventBytes
+        }
+
+        /// The event of a number below ``count``.
+        func entry(_ number: Int, _ bytes: RawSpan) -> Entry {
+            let at = place(number)
+            let states = bytes.halfWord(at: at &+ 48)
+            let campaign = campaigns[Int(bytes.halfWord(at: at &+ 52))]
+            let profile = profiles[Int(bytes.halfWord(at: at &+ 56))]
+            let hash =
+                states & Format.hasHash != 0
+                ? Int64(bitPattern: bytes.word(at: at &+ 40)) : nil
             guard
                 let event = UnitEvent(
-                    key: key(at, bytes), unit: unit(at, bytes), inbox: inbox,
+                    key: Identity(high: bytes.word(at: at), low: bytes.word(at: at &+ 8)),
+                    unit: unit(at &+ 16, bytes), inbox: inbox(number, states, bytes),
                     time: Int64(bitPattern: bytes.word(at: at &+ 32)), propertiesHash: hash,
                     states: states & Format.states, pattern: ProfileLabel.pattern(profile),
                     hasCampaign: !CampaignLabel.isNone(campaign.label),
@@ -219,22 +206,34 @@ struct BatchNews {
                 campaign: campaign.label, profile: profile)
         }
 
-        /// Starts with the first event again.
-        mutating func rewind() { (number, nextHash, nextInbox) = (0, 0, 0) }
-
-        /// Asks memory for what the event `distance` events on needs.
-        func prefetch(_ distance: Int, _ bytes: RawSpan, _ open: borrowing OpenSegment) {
-            guard number &+ distance < count else { return }
-            let at = Format.headerBytes &+ (number &+ distance) &* Format.eventBytes
-            open.prefetch(key(at, bytes), unit(at, bytes))
+        /// The message of the event of a number; 0 if it has none.
+        func message(_ number: Int, _ bytes: RawSpan) -> UInt64 {
+            bytes.word(at: place(number) &+ 16)
         }
 
-        private func key(_ at: Int, _ bytes: RawSpan) -> Identity {
-            Identity(high: bytes.word(at: at), low: bytes.word(at: at &+ 8))
+        /// Whether an event says something of other messages than its own, or has none.
+        func isLinked(_ number: Int, _ bytes: RawSpan) -> Bool {
+            message(number, bytes) == 0
+                || bytes.halfWord(at: place(number) &+ 48) & Format.hasInbox != 0
+        }
+
+        /// Whether an event has no device.
+        func isLoose(_ number: Int, _ bytes: RawSpan) -> Bool {
+            bytes.word(at: place(number) &+ 24) == 0
+        }
+
+        private func inbox(_ number: Int, _ states: UInt32, _ bytes: RawSpan) -> Unit? {
+            guard states & Format.hasInbox != 0 else { return nil }
+            var (low, high) = (0, withInbox.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if withInbox[middle] < number { low = middle + 1 } else { high = middle }
+            }
+            return unit(inboxes &+ low &* 16, bytes)
         }
 
         private func unit(_ at: Int, _ bytes: RawSpan) -> Unit {
-            Unit(message: bytes.word(at: at &+ 16), device: bytes.word(at: at &+ 24))
+            Unit(message: bytes.word(at: at), device: bytes.word(at: at &+ 8))
         }
 
         /// The hash of the campaign's text, as ``EventContent`` has it.

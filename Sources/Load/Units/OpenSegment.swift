@@ -6,13 +6,15 @@ import Event
 /// It is a function of the events in the database, so it can be thrown away and read again.
 struct OpenSegment: ~Copyable {
     private(set) var number: Int
-    /// The key of every event of the segment, and of the older events of its units.
+    /// The key of every event of the segment but those of ``unfolded``, and of the older events of its units.
     var keys = KeyTable()
     /// How many of ``keys`` are of older segments.
     private(set) var olderKeys = 0
     /// The states of all units with an event in the segment, older events included.
     private(set) var units = FlatTable<Unit, UnitState>()
     private(set) var messages = FlatTable<HashKey, MessageState>()
+    /// What other daemons have stored and is in none of the tables yet.
+    var unfolded = UnfoldedNews()
     /// Events of the segment that are in no unit.
     private(set) var keysOutsideUnits: [Identity] = []
     /// Which units name an inbox unit.
@@ -32,6 +34,7 @@ struct OpenSegment: ~Copyable {
         keys.removeAll()
         units.removeAll()
         messages.removeAll()
+        unfolded.removeAll()
         olderKeys = 0
         keysOutsideUnits.removeAll(keepingCapacity: true)
         namers = [:]
@@ -41,7 +44,7 @@ struct OpenSegment: ~Copyable {
     }
 
     /// Events of the segment that are known here.
-    var rows: Int { keys.count - olderKeys }
+    var rows: Int { keys.count - olderKeys + unfolded.count }
 
     // MARK: Events
 
@@ -279,7 +282,16 @@ struct OpenSegment: ~Copyable {
     /// Whether a unit of the segment is heavy in older ones.
     func isHeavy(_ unit: Unit) -> Bool { units.value(of: unit)?.isHeavy ?? false }
 
-    /// The filter of the segment, once it is closed.
+    /// Whether anything is known of a unit or of others of its message.
+    func mayKnow(_ unit: Unit) -> Bool {
+        units.slot(of: unit) != nil || unfolded.holds(unit.message)
+    }
+
+    /// Takes out what of ``unfolded`` the filter cannot be made without.
+    mutating func takeCrowded() -> [BatchNews.Reader.Entry] { unfolded.takeCrowded(messages) }
+
+    /// The filter of the segment, once it is closed; of ``unfolded`` only events may be left whose message
+    /// has one unit.
     ///
     /// - Parameters:
     ///   - rowsMax: What its size is computed from, so that those of all segments are alike.
@@ -289,6 +301,7 @@ struct OpenSegment: ~Copyable {
         var filter = SegmentFilter(rows: max(rowsMax, rows))
         for key in keysOutsideUnits { filter.insert(.key(key)) }
         for unit in namers.keys { filter.insert(.named(unit)) }
+        unfolded.forEachMessage { filter.insert(.message($0)) }
         units.forEachSlot { slot in
             let unit = units.key(at: slot)
             let message = messages.value(of: HashKey(hash: unit.message)) ?? MessageState()
@@ -310,7 +323,6 @@ struct OpenSegment: ~Copyable {
 /// A hash of 64 bits, such as the message half of a unit; never 0.
 struct HashKey: FlatKey {
     let hash: UInt64
-    var isVacant: Bool { hash == 0 }
     var spread: UInt64 { hash }
 }
 
@@ -338,6 +350,11 @@ struct MessageState: BitwiseCopyable {
 
 /// What a batch changes beyond its own units, and in the counts.
 struct Fold: ~Copyable {
+    private struct Change: BitwiseCopyable {
+        var cell = CellKey(campaign: 0, profile: ProfileLabel.none, quarter: 0, states: 0)
+        var sums = CellSums()
+    }
+
     struct Link {
         /// The unit that is named,
         let inbox: Unit
@@ -349,8 +366,12 @@ struct Fold: ~Copyable {
     let isWriting: Bool
     /// The device halves of test devices.
     let testDevices: Set<UInt64>
-    /// Signed changes of the cells.
-    var changes = FlatTable<CellKey, CellSums>()
+    /// Signed changes of the cells; all of them are there after ``settle()``.
+    private(set) var changes = FlatTable<CellKey, CellSums>()
+    /// The newest changes: by the time that one is added to the others its place has come from memory.
+    private var waiting = InlineArray<16, Change>(repeating: Change())
+    /// How many changes there have been since all were settled.
+    private var changed = 0
     /// Units that are special and not listed for the open segment yet.
     var specials: [Unit] = []
     /// Messages that have got their first event without a device.
@@ -375,10 +396,30 @@ struct Fold: ~Copyable {
     mutating func count(_ state: UnitState, _ sign: Int32) {
         guard isWriting, !state.isSpecial else { return }
         state.forEachCell { cell, sums in
-            let (slot, _) = changes.slot(adding: cell, CellSums())
-            changes[slot].units &+= sign &* sums.units
-            changes[slot].clicks &+= sign &* sums.clicks
-            changes[slot].late &+= sign &* sums.late
+            let signed = CellSums(
+                units: sign &* sums.units, clicks: sign &* sums.clicks, late: sign &* sums.late)
+            note(Change(cell: cell, sums: signed))
         }
+    }
+
+    private mutating func note(_ change: Change) {
+        changes.prefetch(change.cell)
+        if changed >= 8 { changes.prefetchEntry(waiting[(changed &- 8) & 15].cell) }
+        if changed >= 16 { add(waiting[changed & 15]) }
+        waiting[changed & 15] = change
+        changed &+= 1
+    }
+
+    private mutating func add(_ change: Change) {
+        let (slot, _) = changes.slot(adding: change.cell, CellSums())
+        changes[slot].units &+= change.sums.units
+        changes[slot].clicks &+= change.sums.clicks
+        changes[slot].late &+= change.sums.late
+    }
+
+    /// Adds up the newest changes, too.
+    mutating func settle() {
+        for number in max(0, changed - 16)..<changed { add(waiting[number & 15]) }
+        changed = 0
     }
 }

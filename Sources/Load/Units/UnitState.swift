@@ -196,8 +196,6 @@ struct CellKey: FlatKey {
     /// ``states`` without the type.
     var plainStates: UInt32 { states & (1 << Self.typeShift - 1) }
 
-    var isVacant: Bool { states == 0 }
-
     var spread: UInt64 {
         var hash = UInt64(campaign) << 32 | UInt64(profile)
         hash = hash &* 0x9E37_79B9_7F4A_7C15

@@ -42,6 +42,12 @@ QUESTIONS = [
     ("by day and platform, as of the middle (target 2,000)",
      ["--as-of", "MIDDLE", "--by", "day,platform"], None),
 ]
+# For these all events are read, so they are asked once, after all others.
+LONG = [
+    ("all campaigns, with journeys", ["--journeys", "always"]),
+    ("one campaign, with journeys", ["--journeys", "always", "--campaign", "campaign-7"]),
+    ("all campaigns, by activity", ["--journeys", "never", "--by-activity"]),
+]
 AGGREGATE = """
     SELECT {keys}, count(*) FILTER (WHERE states & (15 << 3) <> 0),
         count(*) FILTER (WHERE states & ((1 << 9) + (1 << 8) + (1 << 12) + (1 << 20) + (15 << 3)) <> 0),
@@ -148,6 +154,10 @@ def main():
                 slow = f"{hold(one, text, report, keys, middle if is_past else newest):,.0f}"
                 verdict = f"{len(report['campaigns']):,}"
             lines.append(f"| {text} | {took:,.0f} | {served:,.0f} | {slow} | {verdict} |")
+        for text, words in LONG:
+            log(text)
+            took, _ = command(one, words)
+            lines.append(f"| {text}, once | {took:,.0f} |  |  |  |")
     section = "\n\n".join([
         f"## Reports over {chosen.events:,} stored events",
         "What each line means: `Benchmarks/report.py`. The aggregate is plain SQL over the event table; "

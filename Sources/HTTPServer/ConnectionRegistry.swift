@@ -100,7 +100,7 @@ final class ConnectionRegistry: Sendable {
     func add(socket: Int32, address: ClientAddress) -> Connection {
         let now = Clock.monotonic()
         let (connection, isFirst) = monitor.withLock { state in
-            let countOfAddress = state.countsByAddress[address, default: 0]
+            let countOfAddress = state.countsByAddress[address.network, default: 0]
             var exceeded: ConnectionLimit?
             if state.connections.count >= connectionsMax {
                 exceeded = .all
@@ -110,7 +110,7 @@ final class ConnectionRegistry: Sendable {
             let connection = Connection(
                 socket: socket, address: address, limitExceeded: exceeded.map(value), now: now)
             state.connections[ObjectIdentifier(connection)] = connection
-            state.countsByAddress[address] = countOfAddress + 1
+            state.countsByAddress[address.network] = countOfAddress + 1
             state.statistics.connectionsAccepted += 1
             if let exceeded { state.refuse(exceeded, address) }
             if state.isDraining { Self.cut(connection) }
@@ -131,8 +131,8 @@ final class ConnectionRegistry: Sendable {
                 return false
             }
             let wasLingering = !state.lingering.isEmpty
-            let count = state.countsByAddress[connection.address, default: 1] - 1
-            state.countsByAddress[connection.address] = count > 0 ? count : nil
+            let count = state.countsByAddress[connection.address.network, default: 1] - 1
+            state.countsByAddress[connection.address.network] = count > 0 ? count : nil
             if connection.phase.isBusy { state.busyCount -= 1 }
             connection.phase = .idle
             connection.exchange = nil

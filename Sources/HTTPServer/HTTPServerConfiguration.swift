@@ -13,7 +13,7 @@ package struct HTTPServerConfiguration: Sendable {
     package var connectionsPerAddressMax = 1024
     /// New connections a second from one address, or from one /64 network of IPv6; more are closed at
     /// once. A second's share, or as many as it may have at one time, may come together. 0 for no limit.
-    package var addressConnectionsPerSecondMax = 1000
+    package var addressConnectionsPerSecondMax = 4000
     /// Request line and headers of one request. Hundreds of tiny headers reach the limit earlier, for
     /// each is kept with about 72 bytes of its own.
     package var headerBytesMax = 64 * 1024

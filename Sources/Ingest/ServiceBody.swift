@@ -157,7 +157,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     /// Counts what the body holds now.
     private func count() throws(ServiceRefusal) {
-        let new = bytes.count + unread.count - held
+        let new = bytes.count + (inflater == nil ? unread.capacity : unread.count) - held
         held += new
         let total = inFlight.add(new)
         service.metrics.inflatedBytes.add(bytes.count - counted)

@@ -26,6 +26,11 @@ extension LoadSession {
     }
 
     private mutating func closeSegment() throws(LoadError) -> Bool {
+        // What others have stored until now, before the turn is taken: nobody loads while it is held.
+        if let box = picture.takeOpen() {
+            try fold(box.segment.takeCrowded(), into: &box.segment)
+            picture.putOpen(box)
+        }
         let turn = try takeTurn()
         try catchUp(with: turn)
         guard turn.segmentRows >= segmentRowsMax, let box = picture.takeOpen() else {

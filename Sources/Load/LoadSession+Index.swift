@@ -157,7 +157,8 @@ extension LoadSession {
         _ bytes: RawSpan, into segment: inout OpenSegment
     ) throws(LoadError) -> Bool {
         guard let news = BatchNews.Reader(bytes, &segment) else {
-            Log.warn("cannot read what another daemon wrote of a batch, reading its rows")
+            // While daemons are upgraded one by one, each batch of the others is of another format.
+            Log.debug("what another daemon wrote of a batch is of another format, reading its rows")
             return false
         }
         let linked = segment.unfolded.add(bytes, news)
@@ -171,18 +172,21 @@ extension LoadSession {
     mutating func fold(
         _ entries: [BatchNews.Reader.Entry], into segment: inout OpenSegment
     ) throws(LoadError) {
-        guard !entries.isEmpty else { return }
-        var older = try self.older(than: segment, entries.map(\.event)[...])
-        var fold = Fold(isWriting: false)
-        for index in entries.indices {
-            if index &+ Decision.lookAhead < entries.count {
-                segment.prefetch(entries[index &+ Decision.lookAhead].event)
+        // In parts, as what is asked for of older segments is as much.
+        for start in stride(from: 0, to: entries.count, by: Self.chunkRows) {
+            let part = entries[start..<min(start + Self.chunkRows, entries.count)]
+            var older = try self.older(than: segment, part.map(\.event)[...])
+            var fold = Fold(isWriting: false)
+            for index in part.indices {
+                if index &+ Decision.lookAhead < part.endIndex {
+                    segment.prefetch(part[index &+ Decision.lookAhead].event)
+                }
+                let entry = part[index]
+                segment.add(
+                    entry.event, campaign: entry.campaign, profile: entry.profile, old: &older,
+                    to: &fold)
+                segment.addKey(entry.event.key, entry.content)
             }
-            let entry = entries[index]
-            segment.add(
-                entry.event, campaign: entry.campaign, profile: entry.profile, old: &older,
-                to: &fold)
-            segment.addKey(entry.event.key, entry.content)
         }
     }
 

@@ -53,7 +53,7 @@ package struct HTTPSettings: Equatable, Sendable {
     /// Connections from one address.
     package var connectionsPerAddressMax = 1024
     /// New connections a second from one address, then they are closed; 0 for no limit.
-    package var addressConnectionsPerSecondMax = 1000
+    package var addressConnectionsPerSecondMax = 4000
     /// Inflated bytes of all bodies in flight.
     package var inFlightBytesMax = 64 << 20
     /// Requests a second of one key, then 429; 0 for no limit.

@@ -176,6 +176,25 @@ import Testing
             }
         }
         try Self.expectRecomputed(base, question)
+        try Self.expectPages(base)
+    }
+
+    /// Whether pages of rows by campaign and hour, of which only the keys are sorted, are parts of all rows.
+    static func expectPages(_ base: ReportBase) throws {
+        for isMerged in [false, true] {
+            if isMerged { try base.merge() }
+            let all = try base.report { $0.by = [.campaign, .hour] }
+            for (offset, top) in [(0, 1), (0, 3), (1, 2), (all.rows.count, 1), (0, all.rows.count + 1)] {
+                let page = try base.report {
+                    $0.by = [.campaign, .hour]
+                    ($0.offset, $0.top) = (offset, top)
+                }
+                let isPart =
+                    page.totals == all.totals
+                    && page.rows == Array(all.rows.dropFirst(offset).prefix(top))
+                #expect(isPart, "\(top) of \(all.rows.count) from \(offset)")
+            }
+        }
     }
 
     @Test(arguments: 0..<3) func anyOrderGivesTheSameReport(seed: UInt64) throws {

@@ -101,7 +101,7 @@ import Testing
                     FROM generate_series(extract(epoch FROM timestamptz '2009-01-01')::int / 900,
                         extract(epoch FROM timestamptz '2027-01-01')::int / 900) place)
                 SELECT place, \(text(key.at)) FROM keyed
-                WHERE \(text(key.at)) <> \(text("to_timestamp(place * 900::float8)"))
+                WHERE \(text(key.at)) IS DISTINCT FROM \(text("to_timestamp(place * 900::float8)"))
                 """)
             #expect(wrong.rows == 0, "quarter \(wrong.rows > 0 ? wrong.int64(0, 0)! : 0)")
         }

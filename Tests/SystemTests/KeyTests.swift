@@ -98,7 +98,11 @@ extension SystemTests {
         }
 
         @Test func aKeyIsReplacedUnderLoadAndNoAcknowledgedEventIsLost() throws {
-            let daemon = try Daemon(database: try Shared.daemon.conninfo).start()
+            // Each request comes on a connection of its own.
+            let daemon = try Daemon(
+                database: try Shared.daemon.conninfo,
+                settings: ["http.address_connections_per_second_max": "0"]
+            ).start()
             let app = try App(daemon)
             let clients = Clients(app, next: try daemon.key(app.name))
             for client in 0..<4 { clients.start(app.key, client, isKnown: true) }

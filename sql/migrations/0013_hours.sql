@@ -7,11 +7,11 @@ COMMENT ON AGGREGATE tapline.total(bigint) IS
     'sum as a bigint, 0 of nothing: several times as fast as sum, whose result is numeric';
 
 CREATE FUNCTION tapline.zone_shift(quarter int) RETURNS int
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT floor(extract(timezone FROM to_timestamp(quarter * 900::float8)) / 900)::int
 $$;
 CREATE FUNCTION tapline.zone_shifts(OUT starts int[], OUT shifts int[])
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 BEGIN
     IF current_setting('TimeZone') = 'UTC' THEN
         starts := '{}';
@@ -41,7 +41,7 @@ COMMENT ON FUNCTION tapline.zone_shifts IS
 
 CREATE FUNCTION tapline.hours_are_enough(
     period_from timestamptz, period_to timestamptz, is_by_time boolean
-) RETURNS boolean LANGUAGE sql STABLE AS $$
+) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT NOT EXISTS (
             SELECT FROM (VALUES (period_from), (period_to)) t(bound)
             WHERE extract(epoch FROM bound) % 3600 <> 0)

@@ -184,7 +184,9 @@ import Testing
         for isMerged in [false, true] {
             if isMerged { try base.merge() }
             let all = try base.report { $0.by = [.campaign, .hour] }
-            for (offset, top) in [(0, 1), (0, 3), (1, 2), (all.rows.count, 1), (0, all.rows.count + 1)] {
+            for (offset, top) in [
+                (0, 1), (0, 3), (1, 2), (all.rows.count, 1), (0, all.rows.count + 1),
+            ] {
                 let page = try base.report {
                     $0.by = [.campaign, .hour]
                     ($0.offset, $0.top) = (offset, top)

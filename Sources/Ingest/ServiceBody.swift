@@ -16,8 +16,9 @@ import Spool
 /// one thread is not enough, the server is given more, and each decodes what it receives.
 ///
 /// But all connections of an HTTP thread wait while it is at one body. So a large one, or what claims
-/// to be one, is only inflated there up to ``largeBytes``: what comes then is kept as it came, and
-/// threads for large bodies (``IngestService/largeBodies``) do the rest once all of it is here.
+/// to be one, is only inflated there up to ``largeBytes``, or not at all if it is whole and its end says
+/// that it is large: what comes then is kept as it came, and threads for large bodies
+/// (``IngestService/largeBodies``) do the rest once all of it is here.
 final class ServiceBody: BodySink, @unchecked Sendable {
     private let service: IngestService
     private let exchange: Exchange
@@ -113,7 +114,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
             }
             return keep(piece)
         }
-        try beginToInflate()
+        try beginToInflate(isWhole: false)
         var used = 0
         if !isLarge { used = try inflateOnThread(piece) }
         if used < piece.count { keep(piece.extracting(used...)) }
@@ -123,8 +124,9 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         unsafe piece.withUnsafeBufferPointer { unsafe unread.append(contentsOf: $0) }
     }
 
-    /// Inflates what was kept of a gzipped body, if that was not begun yet.
-    private func beginToInflate() throws(ServiceRefusal) {
+    /// Inflates what was kept of a gzipped body, if that was not begun yet; nothing of one that is whole and
+    /// says itself that it is large, as a bomb does.
+    private func beginToInflate(isWhole: Bool) throws(ServiceRefusal) {
         guard inflater == nil else { return }
         bytes = service.buffers.take()
         do throws(GzipError) {
@@ -132,6 +134,8 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         } catch {
             throw refusal(error)
         }
+        isLarge = isWhole && lengthAtEnd > Self.largeBytes
+        if isLarge { return }
         let kept = unread
         unread = []
         let used = try inflateOnThread(kept.span)
@@ -180,7 +184,7 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         if isRefused { return }
         if head.isGzip {
             do throws(ServiceRefusal) {
-                try beginToInflate()
+                try beginToInflate(isWhole: true)
                 try count()
             } catch {
                 return refuse(error)
@@ -203,11 +207,13 @@ final class ServiceBody: BodySink, @unchecked Sendable {
         end()
     }
 
+    /// The inflated length that the end of the last member of a gzipped body states: no more than a hint at
+    /// what is to come.
+    private var lengthAtEnd: Int { unread.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) } }
+
     private func inflateRest() throws(ServiceRefusal) {
         guard head.isGzip else { return }
-        // The length at the end of the last member: no more than a hint at the memory to come.
-        let length = unread.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
-        bytes.reserveCapacity(min(max(length, bytes.count), bytesMax))
+        bytes.reserveCapacity(min(max(lengthAtEnd, bytes.count), bytesMax))
         let rest = unread
         var used = 0
         repeat {

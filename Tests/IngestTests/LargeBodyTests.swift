@@ -101,6 +101,26 @@ import Testing
         #expect(try fixture.records().reduce(0) { $0 + $1.received } == 4 * 2_000 + 28)
     }
 
+    @Test func aWholeBodyThatSaysItIsLargeIsNotBegunByTheServer() throws {
+        let fixture = try ServiceFixture { $0.largeBodyThreads = 1 }
+        let gate = try Gate(fixture, threads: 1)
+        func inflated() -> Int? { Int(fixture.metric("tapline_body_inflated_bytes_total") ?? "") }
+        var bomb = try Gzip.compress([UInt8](repeating: 0x20, count: 64 << 20), level: 9)
+        let honest = try fixture.client()
+        honest.send(ServiceFixture.request(bomb, headers: Self.gzipHeader))
+        try Self.wait("it waits") { fixture.service.largeBodies.waitingCount == 1 }
+        #expect(inflated() == 0)
+        // One that lies of its length is begun, and no more.
+        bomb.replaceSubrange((bomb.count - 4)..., with: [1, 0, 0, 0])
+        let liar = try fixture.client()
+        liar.send(ServiceFixture.request(bomb, headers: Self.gzipHeader))
+        try Self.wait("both wait") { fixture.service.largeBodies.waitingCount == 2 }
+        let begun = try #require(inflated())
+        #expect(begun > 0 && begun <= 512 << 10)
+        gate.open()
+        for client in [honest, liar] { #expect(try client.answer().status == 413) }
+    }
+
     @Test func largeBodiesLeaveRoomForSmallOnes() throws {
         let fixture = try ServiceFixture {
             $0.bodyBytesMax = 2 << 20

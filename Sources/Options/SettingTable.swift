@@ -150,7 +150,7 @@ package struct SettingSpec: Sendable {
             0...1_000_000, "new connections a second from one address, then closed; 0 for no limit"),
         bytes(
             "http.in_flight_bytes_max", \.http.inFlightBytesMax, 1 << 20...1 << 34,
-            "inflated bytes of all bodies in flight, then 503"),
+            "bytes of all bodies in flight, inflated or as sent, then 503"),
         count(
             "http.key_requests_per_second_max", \.http.keyRequestsPerSecondMax, 0...1_000_000,
             "requests a second of one key, then 429; 0 for no limit"),

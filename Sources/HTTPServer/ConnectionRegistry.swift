@@ -348,13 +348,14 @@ final class ConnectionRegistry: Sendable {
                 }
             }
             start = end
+            Thread.standBack()
         }
         monitor.withLock { $0.recent += kept }
         return left
     }
 
-    /// The lock is let go after each hundred: to look at ten thousand sockets takes milliseconds, which
-    /// every request would wait for.
+    /// The lock and the processor are let go after each hundred: to look at ten thousand sockets takes
+    /// milliseconds, which every request would wait for.
     private func slowConnections(now: Microseconds) -> [(Connection, HTTPFailure?)] {
         var slow: [(Connection, HTTPFailure?)] = []
         let all = monitor.withLock { Array($0.connections.values) }
@@ -380,6 +381,7 @@ final class ConnectionRegistry: Sendable {
                 }
             }
             start = end
+            Thread.standBack()
         }
         return slow
     }

@@ -7,18 +7,16 @@ import Spool
 
 /// Takes one body: inflates it, and at its end decodes, spools and answers it.
 ///
-/// What comes gzipped is kept as it comes up to ``wholeBytes``, and inflated at once when all of it is
-/// here: into memory that the body before has just left, and with the tables of one stream instead of
-/// one for each connection. What is longer is inflated as it comes.
+/// What comes gzipped is kept as it comes, and inflated when all of it is here: into memory that the body
+/// before has just left, and with the tables of one stream instead of one for each connection.
 ///
 /// Decoding runs on the HTTP thread: it costs about as much as receiving the same bytes, and handing
 /// each body to another thread and back would cost small ones more than it saves large ones. Where
 /// one thread is not enough, the server is given more, and each decodes what it receives.
 ///
-/// But all connections of an HTTP thread wait while it is at one body. So a large one, or what claims
-/// to be one, is only inflated there up to ``largeBytes``, or not at all if it is whole and its end says
-/// that it is large: what comes then is kept as it came, and threads for large bodies
-/// (``IngestService/largeBodies``) do the rest once all of it is here.
+/// But all connections of an HTTP thread wait while it is at one body. So threads for large bodies
+/// (``IngestService/largeBodies``) inflate and read one that is large, as it came or as its end says that it
+/// is. One that lies of it is inflated on the HTTP thread up to ``largeBytes``, and by them from there on.
 final class ServiceBody: BodySink, @unchecked Sendable {
     private let service: IngestService
     private let exchange: Exchange
@@ -33,10 +31,10 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     private let inFlightBytesMax: Int
     /// Inflated bytes of a body up to which the HTTP thread does all of it: two milliseconds' work.
     static let largeBytes = 512 << 10
-    /// Bytes of a gzipped body up to which it is inflated at its end; a body of 1000 events has fewer.
-    static let wholeBytes = 128 << 10
-    /// How much of a large body is inflated before it is counted.
-    private static let stepBytes = 1 << 20
+    /// Bytes of a gzipped body that is not large; one of 1000 events has fewer.
+    static let largeGzipBytes = 128 << 10
+    /// How much of a large body is inflated before it is counted and others may go first.
+    static let stepBytes = 128 << 10
 
     // Used by one server thread only; after the end of a large body, by the thread that reads it.
     private var inflater: InflateStream?
@@ -90,63 +88,48 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     private func take(_ piece: Span<UInt8>) throws(ServiceRefusal) {
         if head.isGzip {
-            try takeGzipped(piece)
+            // More than a network's packet is most often a part of much more.
+            if unread.isEmpty {
+                unread.reserveCapacity(piece.count < 4096 ? piece.count : Self.largeGzipBytes)
+            }
+            unsafe piece.withUnsafeBufferPointer { unsafe unread.append(contentsOf: $0) }
+            isLarge = unread.count > Self.largeGzipBytes
         } else {
             if bytes.capacity == 0 { bytes = service.buffers.take() }
             unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
-            guard bytes.count <= bytesMax else {
-                throw app == nil
-                    ? .tooLargeWithoutKey(limit: bytesMax)
-                    : .bodyTooLarge(service.settings, bytes: nil)
-            }
             // Text never begins with these, so the first look at them is enough.
             if held < 2, Gzip.isGzip(bytes.span) { throw .gzipWithoutHeader }
             isLarge = bytes.count > Self.largeBytes
         }
+        guard max(bytes.count, unread.count) <= bytesMax else {
+            throw app == nil
+                ? .tooLargeWithoutKey(limit: bytesMax)
+                : .bodyTooLarge(service.settings, bytes: nil)
+        }
         try count()
     }
 
-    private func takeGzipped(_ piece: Span<UInt8>) throws(ServiceRefusal) {
-        if inflater == nil, unread.count + piece.count <= min(Self.wholeBytes, bytesMax) {
-            // More than a network's packet is most often a part of much more.
-            if unread.isEmpty {
-                unread.reserveCapacity(piece.count < 4096 ? piece.count : Self.wholeBytes)
-            }
-            return keep(piece)
-        }
-        try beginToInflate(isWhole: false)
-        var used = 0
-        if !isLarge { used = try inflateOnThread(piece) }
-        if used < piece.count { keep(piece.extracting(used...)) }
+    /// Inflates a whole gzipped body until it is large, which is as much as the HTTP thread does; nothing of
+    /// one that says itself that it is, as a bomb does.
+    private func inflateWhole() throws(ServiceRefusal) {
+        isLarge = lengthAtEnd > Self.largeBytes
+        if isLarge { return }
+        try beginToInflate()
+        let kept = unread
+        unread = []
+        let used = try inflate(kept.span, upTo: Self.largeBytes)
+        isLarge = bytes.count >= Self.largeBytes
+        if used < kept.count { unread = Array(kept[used...]) }
     }
 
-    private func keep(_ piece: Span<UInt8>) {
-        unsafe piece.withUnsafeBufferPointer { unsafe unread.append(contentsOf: $0) }
-    }
-
-    /// Inflates what was kept of a gzipped body, if that was not begun yet; nothing of one that is whole and
-    /// says itself that it is large, as a bomb does.
-    private func beginToInflate(isWhole: Bool) throws(ServiceRefusal) {
-        guard inflater == nil else { return }
+    private func beginToInflate() throws(ServiceRefusal) {
+        if inflater != nil { return }
         bytes = service.buffers.take()
         do throws(GzipError) {
             inflater = try InflateStream(limit: bytesMax)
         } catch {
             throw refusal(error)
         }
-        isLarge = isWhole && lengthAtEnd > Self.largeBytes
-        if isLarge { return }
-        let kept = unread
-        unread = []
-        let used = try inflateOnThread(kept.span)
-        if used < kept.count { keep(kept.span.extracting(used...)) }
-    }
-
-    /// Inflates until the body is large, which is as much as the HTTP thread does.
-    private func inflateOnThread(_ piece: Span<UInt8>) throws(ServiceRefusal) -> Int {
-        let used = try inflate(piece, upTo: Self.largeBytes)
-        isLarge = bytes.count >= Self.largeBytes
-        return used
     }
 
     private func inflate(
@@ -161,7 +144,9 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     /// Counts what the body holds now.
     private func count() throws(ServiceRefusal) {
-        let new = bytes.count + (inflater == nil ? unread.capacity : unread.count) - held
+        // Of what a large body has reserved, only what has come is more than a claim on memory.
+        let kept = max(unread.count, min(unread.capacity, Self.largeGzipBytes))
+        let new = bytes.count + kept - held
         held += new
         let total = inFlight.add(new)
         service.metrics.inflatedBytes.add(bytes.count - counted)
@@ -182,9 +167,9 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     func finished() {
         if isRefused { return }
-        if head.isGzip {
+        if head.isGzip, !isLarge {
             do throws(ServiceRefusal) {
-                try beginToInflate(isWhole: true)
+                try inflateWhole()
                 try count()
             } catch {
                 return refuse(error)
@@ -213,12 +198,14 @@ final class ServiceBody: BodySink, @unchecked Sendable {
 
     private func inflateRest() throws(ServiceRefusal) {
         guard head.isGzip else { return }
+        try beginToInflate()
         bytes.reserveCapacity(min(max(lengthAtEnd, bytes.count), bytesMax))
         let rest = unread
         var used = 0
         repeat {
             used += try inflate(rest.span.extracting(used...), upTo: bytes.count + Self.stepBytes)
             try count()
+            service.largeBodies.standBack()
         } while used < rest.count || inflater?.isPaused == true
         unread = []
     }
@@ -267,8 +254,10 @@ final class ServiceBody: BodySink, @unchecked Sendable {
     private func decode(
         _ bytes: [UInt8], _ format: BodyFormat, _ app: [UInt8]
     ) throws(ServiceRefusal) -> ParsedBody {
+        let workers = service.largeBodies
         let parsed = try service.parser.parse(
-            bytes, format: format, app: app, receivedAt: exchange.receivedAt, sentAt: head.sentAt)
+            bytes, format: format, app: app, receivedAt: exchange.receivedAt, sentAt: head.sentAt,
+            standBack: isLarge ? { workers.standBack() } : nil)
         service.rates.charge(key, events: parsed.received)
         return parsed
     }

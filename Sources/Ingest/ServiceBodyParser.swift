@@ -41,9 +41,11 @@ final class BodyParser: Sendable {
 
     /// Decodes a body.
     ///
+    /// - Parameter standBack: Lets others go first; called after each ``ServiceBody/stepBytes``.
     /// - Throws: ``ServiceRefusal`` when the body is refused as a whole.
     func parse(
-        _ bytes: [UInt8], format: BodyFormat, app: [UInt8], receivedAt: Int64, sentAt: Int64?
+        _ bytes: [UInt8], format: BodyFormat, app: [UInt8], receivedAt: Int64, sentAt: Int64?,
+        standBack: (() -> Void)? = nil
     ) throws(ServiceRefusal) -> ParsedBody {
         let decoder =
             decoders.withLock { $0.popLast() } ?? Decoder(lineBytesMax: settings.lineBytesMax)
@@ -51,7 +53,7 @@ final class BodyParser: Sendable {
         // A row is longer than its line, most often by less than half; what is not written costs nothing.
         var work = Work(
             parser: self, app: app, receivedAt: receivedAt, sentAt: sentAt,
-            capacity: bytes.count + bytes.count / 2)
+            capacity: bytes.count + bytes.count / 2, standBack: standBack)
         let sanitizedBefore = decoder.events.sanitized
         switch format {
         case .lines: try lines(bytes.rawSpan, &decoder.events, &work)
@@ -126,19 +128,31 @@ final class BodyParser: Sendable {
         let app: [UInt8]
         let receivedAt: Int64
         let sentAt: Int64?
+        let standBack: (() -> Void)?
+        /// Bytes decoded since others could go first.
+        var turnBytes = 0
         var builder: BodyRecord.Builder
         var body = ParsedBody()
 
-        init(parser: BodyParser, app: [UInt8], receivedAt: Int64, sentAt: Int64?, capacity: Int) {
+        init(
+            parser: BodyParser, app: [UInt8], receivedAt: Int64, sentAt: Int64?, capacity: Int,
+            standBack: (() -> Void)?
+        ) {
             errorsMax = parser.settings.errorsMax
             self.app = app
             self.receivedAt = receivedAt
             self.sentAt = sentAt
+            self.standBack = standBack
             builder = BodyRecord.Builder(app: app, receivedAt: receivedAt, capacity: capacity)
         }
 
         mutating func decode(_ line: RawSpan, number: Int, _ decoder: inout EventDecoder) {
             body.received += 1
+            turnBytes += line.byteCount
+            if let standBack, turnBytes > ServiceBody.stepBytes {
+                turnBytes = 0
+                standBack()
+            }
             let verdict = decoder.decode(
                 line: line, receivedAt: receivedAt, sentAtHeader: sentAt, app: app, into: &builder)
             guard case .rejected(let rejection) = verdict else { return }

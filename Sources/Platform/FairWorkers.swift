@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A few threads that stand back behind others and do what they are given, in turn by whose it is.
 ///
 /// However much one owner gives them, another's work waits for one piece of each owner before it.
@@ -12,6 +14,7 @@ package final class FairWorkers: Sendable {
         var isClosed = false
     }
     private let state: Sync.Monitor<State>
+    private let stoodBack = Atomic(0)
 
     /// Starts the threads.
     ///
@@ -34,6 +37,16 @@ package final class FairWorkers: Sendable {
     /// How many pieces of work no thread has begun.
     package var waitingCount: Int {
         state.withLock { $0.waiting.values.reduce(0) { $0 + $1.count } }
+    }
+
+    /// How often work has called ``standBack()``.
+    package var stoodBackCount: Int { stoodBack.load(ordering: .relaxed) }
+
+    /// Lets the threads before which these stand back go first. Work calls it every fraction of a
+    /// millisecond: see ``Thread/standBack()``.
+    package func standBack() {
+        stoodBack.add(1, ordering: .relaxed)
+        Thread.standBack()
     }
 
     /// Gives work to the threads. What is in hand is not bounded here.

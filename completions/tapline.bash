@@ -35,6 +35,7 @@ _tapline() {
         " top") path="top" ;;
         " tail") path="tail" ;;
         " check") path="check" ;;
+        " rebuild") path="rebuild" ;;
         " explain") path="explain" ;;
         " dlq") path="dlq" ;;
         "dlq list") path="dlq list" ;;
@@ -184,6 +185,9 @@ _tapline() {
         "check --data-dir") directories=1 ;;
         "check --database") ;;
         "check --config") files=1 ;;
+        "rebuild --data-dir") directories=1 ;;
+        "rebuild --database") ;;
+        "rebuild --config") files=1 ;;
         "explain --app") ;;
         "explain --format") words="table json" ;;
         "explain --data-dir") directories=1 ;;
@@ -242,7 +246,7 @@ _tapline() {
         "demo --data-dir") directories=1 ;;
         *)
             case "$path" in
-            "") words="serve migrate key app device campaign category report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "") words="serve migrate key app device campaign category report compare send import top tail check rebuild explain dlq erase retention replay bench demo completion help --help --version" ;;
             "serve") words="--listen --data-dir --database --config --set --check-config --print-config --help --version" ;;
             "migrate") words="--data-dir --database --config --help --version" ;;
             "key") words="create list revoke --help --version" ;;
@@ -271,7 +275,8 @@ _tapline() {
             "import") words="--map --print-map --dry-run --only --rejects --url --key --batch --connections --retry-for --format --help --version" files=1 ;;
             "top") words="--url --interval --once --format --help --version" ;;
             "tail") words="--url --key --type --campaign --device --message --count --format --help --version" ;;
-            "check") words="--format --data-dir --database --config --help --version" ;;
+            "check") words="--reports --format --data-dir --database --config --help --version" ;;
+            "rebuild") words="--data-dir --database --config --help --version" ;;
             "explain") words="--app --format --data-dir --database --config --help --version" ;;
             "dlq") words="list show replay purge --help --version" ;;
             "dlq list") words="--app --format --data-dir --database --config --help --version" ;;
@@ -284,7 +289,7 @@ _tapline() {
             "bench") words="--url --key --log --events --batch --connections --rate --seed --resend --shuffle --delay --storm --retry-for --verify --format --data-dir --database --config --help --version" ;;
             "demo") words="--data-dir --keep --help --version" ;;
             "completion") words="bash zsh fish --help --version" ;;
-            "help") words="serve migrate key app device campaign category report compare send import top tail check explain dlq erase retention replay bench demo completion help --help --version" ;;
+            "help") words="serve migrate key app device campaign category report compare send import top tail check rebuild explain dlq erase retention replay bench demo completion help --help --version" ;;
             esac
             ;;
     esac

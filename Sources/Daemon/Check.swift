@@ -68,14 +68,17 @@ package struct CheckOutcome: Sendable {
     package let spools: [Books.OtherSpool]
 
     /// One JSON object on a line.
-    package var json: String {
+    ///
+    /// - Parameter reports: JSON of what reports from sums and from events are; nil if nobody asked.
+    package func json(reports: String? = nil) -> String {
         let others = spools.map {
             "{\"id\":\"\($0.id)\",\"spooled\":\($0.spooled),\"age_seconds\":\($0.ageSeconds.map { "\($0)" } ?? "null")}"
         }
         return "{" + books.terms.map { "\"\($0.name)\":\($0.value)," }.joined()
             + "\"removed\":\(books.removed),\"quarantined\":\(books.quarantined),\"difference\":\(books.difference),"
             + "\"other_spools\":[\(others.joined(separator: ","))],"
-            + "\"balanced\":\(books.isBalanced)}\n"
+            + "\"balanced\":\(books.isBalanced)"
+            + (reports.map { ",\"reports\":\($0)" } ?? "") + "}\n"
     }
 
     /// For people.

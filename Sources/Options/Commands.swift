@@ -31,7 +31,8 @@ extension CommandSpec {
         ],
         commands: [
             serve, migrate, key, app, device, campaign, category, report, compare, send, importing,
-            top, tail, check, explain, dlq, erase, retention, replay, bench, demo, completion, help,
+            top, tail, check, rebuild, explain, dlq, erase, retention, replay, bench, demo,
+            completion, help,
         ])
 
     private static let serve = CommandSpec(
@@ -191,9 +192,23 @@ extension CommandSpec {
         "check", "do the books balance? exit code 1 if not",
         details: [
             "received = stored + duplicate + conflict + rejected + dead_lettered + spooled, "
-                + "recounted from the tables and the spool."
+                + "recounted from the tables and the spool.",
+            "Reports are read from sums that each load keeps up to date. With --reports, reports by "
+                + "each dimension are made from the events, too, and must be the same. All events "
+                + "are read for each of them.",
         ],
-        options: [format(["table", "json"])] + store)
+        options: [
+            .flag("reports", "are reports from sums those from events?"),
+            format(["table", "json"]),
+        ] + store)
+
+    private static let rebuild = CommandSpec(
+        "rebuild", "make the sums that reports are read from anew",
+        details: [
+            "From all events, in one transaction for which loads wait; daemons go on receiving. "
+                + "Needed after somebody has changed events by hand. Reports as of an earlier time "
+                + "are read from the events from then on, which takes longer."
+        ], options: store, examples: ["tapline rebuild", "tapline check --reports"])
 
     private static let demo = CommandSpec(
         "demo", "all of it on an embedded database with sample data",

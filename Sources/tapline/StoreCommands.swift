@@ -91,18 +91,3 @@ extension String {
         return text
     }
 }
-
-/// Prints whether the books balance.
-func check(_ store: StoreOptions, json: Bool) -> Int32 {
-    withStore(store, command: "check") { connection throws(LoadError) in
-        let outcome: CheckOutcome
-        switch try Check.run(connection, dataDirectory: store.dataDirectory) {
-        case .success(let found): outcome = found
-        case .failure(let error):
-            complain("tapline check: \(error)")
-            return 1
-        }
-        _ = print(json ? outcome.json : outcome.table)
-        return outcome.books.isBalanced ? 0 : 1
-    }
-}

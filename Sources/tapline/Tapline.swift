@@ -44,6 +44,7 @@ private func run(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     case "send": runSend(parsed)
     case "import": try runImport(parsed)
     case "check": try runCheck(parsed)
+    case "rebuild": try runRebuild(parsed)
     case "top": runTop(parsed)
     case "tail": runTail(parsed)
     case "dlq": try runDlq(parsed)

@@ -50,6 +50,42 @@ extension SystemTests {
                     }, "\(table)")
         }
 
+        @Test func reportsFromSumsAreProvedAndMadeAnew() throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(database: cluster.conninfo()).start()
+            let app = try App(daemon)
+            let clicks = (0..<40).map {
+                App.click("m\($0)", #","campaign_id":"c\#($0 % 3)","platform":"ios""#)
+            }
+            try app.store(clicks)
+            func proof() throws -> (exit: Exit, said: JSON) {
+                let outcome = try Tapline.run(
+                    ["check", "--reports", "--format", "json"] + daemon.store)
+                return (outcome.exit, try JSON(parsing: outcome.output.utf8)["reports"])
+            }
+            let right = try proof()
+            #expect(right.exit == .code(0) && right.said["differing"] == .int(0), "\(right)")
+            #expect(right.said["compared"] == .int(15) && right.said["rows"].int ?? 0 >= 17)
+            // An event whose campaign somebody changes by hand.
+            let sql = try daemon.sql()
+            try sql.rows(
+                "UPDATE tapline.event SET campaign_id = 'mine' WHERE message_uid = 'm0'")
+            let wrong = try proof()
+            #expect(wrong.exit == .code(1) && wrong.said["differing"].int ?? 0 > 0, "\(wrong)")
+            let table = try Tapline.run(["check", "--reports"] + daemon.store)
+            #expect(
+                table.exit == .code(1) && table.output.contains("the books balance")
+                    && table.output.contains("by campaign: \(app.name), mine: ")
+                    && table.output.contains("REPORTS DIFFER"), "\(table)")
+            // Beside the daemon, which goes on from what is made anew.
+            let rebuilt = try Tapline.run(["rebuild"] + daemon.store)
+            #expect(rebuilt.isSuccess && rebuilt.output.contains("anew from 40 events"))
+            #expect(try proof().exit == .code(0))
+            try app.store((40..<60).map { App.click("m\($0)", #","campaign_id":"mine""#) })
+            let after = try proof()
+            #expect(after.exit == .code(0) && after.said["differing"] == .int(0), "\(after)")
+        }
+
         @Test func aSpoolRecordThatCannotBeReadIsCountedAndFailsTheCheck() throws {
             let cluster = try Cluster()
             let daemon = try Daemon(database: cluster.conninfo()).start()

@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct DashboardTests {
     @Test(arguments: [
         "test_rules", "test_documents", "test_deploy", "test_openapi", "test_dashboards",
-        "test_benchmarks", "test_live",
+        "test_benchmarks", "test_live", "test_report",
     ])
     func scriptPasses(script: String) throws {
         let (status, said) = try PythonScript.run(["-m", "unittest", script], in: "DashboardTests")

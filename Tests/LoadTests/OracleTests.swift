@@ -45,6 +45,15 @@ import Testing
         let storedAt: String
         let line: [UInt8]
 
+        /// What a device said of itself.
+        init(app: [UInt8], line: [UInt8]) {
+            self.app = app
+            self.line = line
+            receivedAt = 1_748_736_000_000_000
+            sentAt = nil
+            storedAt = "long ago"
+        }
+
         init(_ text: Substring) throws {
             // The event is the last member, and has to stay as it is.
             let cut = try #require(text.range(of: ", \"event\": "))
@@ -121,6 +130,61 @@ import Testing
             storedAt[envelopes.first!.storedAt] = answer.timestamp(0, 0)
         }
 
+        /// Loads what devices said of themselves, before their events and long ago; but for topics, which
+        /// the report of a message does not have from its device.
+        func registerDevices(by session: inout LoadSession) throws {
+            var envelopes: [Envelope] = []
+            for (number, line) in try lines("devices").enumerated() {
+                var said = try #require(
+                    try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+                let app = try #require(said.removeValue(forKey: "app") as? String)
+                said["topics"] = nil
+                said["type"] = "device_update"
+                said["event_uid"] = "registration-\(number)"
+                said["occurred_at"] = "2025-06-01T00:00:00Z"
+                envelopes.append(
+                    Envelope(
+                        app: Array(app.utf8),
+                        line: Array(try JSONSerialization.data(withJSONObject: said))))
+            }
+            try load(envelopes[...], by: &session)
+        }
+
+        /// Says which buttons open the app.
+        ///
+        /// - Returns: Whether stored events were counted anew.
+        func putCategories() throws -> Bool {
+            struct Line: Decodable {
+                let app, category, action: String
+                let opensApp: Bool
+
+                enum CodingKeys: String, CodingKey {
+                    case app
+                    case category = "category_id"
+                    case action = "action_id"
+                    case opensApp = "opens_app"
+                }
+            }
+            let buttons = try lines("categories").map {
+                try JSONDecoder().decode(Line.self, from: Data($0.utf8))
+            }
+            var isRecounted = false
+            for (app, ofApp) in Dictionary(grouping: buttons, by: \.app) {
+                let categories = Dictionary(grouping: ofApp, by: \.category).map { id, buttons in
+                    Categories.Category(
+                        id: id, label: nil,
+                        buttons: buttons.map {
+                            Categories.Button(
+                                id: $0.action, label: nil, type: nil, opensApp: $0.opensApp)
+                        })
+                }
+                if try Categories.put(connection, categories, app: app, replacesAll: false) {
+                    isRecounted = true
+                }
+            }
+            return isRecounted
+        }
+
         /// Marks the test devices of the set.
         func markTestDevices() throws {
             for line in try lines("test_devices") {
@@ -164,6 +228,9 @@ import Testing
     @Test(arguments: seeds) func aReportIsThatOfTheLines(seed: Int) throws {
         let world = try World(seed: seed, isFreeOfArrival: false)
         var session = try CellTests.session(world.fixture, Self.settings(Self.events / 4))
+        try world.registerDevices(by: &session)
+        let isOfNone = try world.putCategories()
+        #expect(!isOfNone, "there is no event yet")
         let envelopes = try world.envelopes()
         var start = 0
         while start < envelopes.count {
@@ -184,6 +251,7 @@ import Testing
         let settings = Self.settings(Self.events / 4)
         var first = try CellTests.session(world.fixture, settings)
         var second = try CellTests.session(world.fixture, settings)
+        try world.registerDevices(by: &first)
         var dice = CellTests.Dice(source: KeySource(state: UInt64(seed)))
         var envelopes = try world.envelopes()
         envelopes += envelopes.filter { _ in dice.chance(0.2) }
@@ -201,6 +269,8 @@ import Testing
             if start <= envelopes.count / 2, envelopes.count / 2 < end {
                 try world.markTestDevices()
                 try first.applyMarks()
+                let isRecounted = try world.putCategories()
+                #expect(isRecounted)
             }
             start = end
         }

@@ -13,6 +13,7 @@ from oracle import asked, compare, lines, report, today
 
 OF_JOURNEYS = ("influenced", "converted", "clicks_before_receipts", "action_share", "time_to_open")
 RATES_OF_JOURNEYS = ("influenced_rate", "conversion_rate")
+OF_DEVICES = ("platform", "app_version", "os_version", "locale", "country", "provider")
 FLAGS_OF_JOURNEYS = {"clicks_before_receipts", "taps_not_forwarded"}
 UNKNOWN = {"numerator": None, "denominator": None, "value": None, "low": None, "high": None}
 
@@ -32,8 +33,11 @@ def main():
     directory = parser.parse_args().directory
     with open(directory / "events.ndjson", encoding="utf-8") as file:
         events = lines.events_of(file)
-    oracle = report.Reports(
-        events, today.Today(test_devices=today.read(directory / "test_devices.ndjson")))
+    devices, categories, test_devices = (
+        today.read(directory / f"{name}.ndjson") for name in ("devices", "categories", "test_devices"))
+    _fill(events, {(device["app"], device["device_id"]): device for device in devices})
+    # Topics of a device are no dimension, so nothing is left that is looked up in devices.
+    oracle = report.Reports(events, today.Today((), categories, test_devices))
     every, found = (today.read(directory / f"{name}.ndjson") for name in ("asked", "reports"))
     if len(every) != len(found):
         sys.exit(f"{len(every)} reports were asked for, and {len(found)} are there")
@@ -52,6 +56,18 @@ def main():
     print(f"{len(events)} events, {len(every)} reports, {rows} rows, {numbers} numbers: "
           f"{differing or 'no'} reports differ")
     return 1 if differing else 0
+
+
+def _fill(events, devices):
+    """Gives each event what its device said long ago and it does not say itself (docs/devices.md)."""
+    for event in events:
+        device = devices.get((event.app, event.device_id), {})
+        for name in OF_DEVICES:
+            if getattr(event, name) is None:
+                setattr(event, name, device.get(name))
+        group = (event.properties or {}).get("push_group")
+        if "push_group" in device and not (type(group) is str and group):
+            event.properties = (event.properties or {}) | {"push_group": device["push_group"]}
 
 
 def _numbers(value):

@@ -5,11 +5,12 @@ always `always` or `never`. In `as-of` is the stored_at of a batch.
 """
 import itertools
 
-from oracle import times
+from oracle import effects, times
 from oracle.events import CAMPAIGNS, EDGES
 from oracle.report import DIMENSIONS, Options
 
 ZONES = ["UTC", "Asia/Kolkata", "Europe/Berlin", "America/New_York"]
+WINDOWS = {None: effects.CONVERSION, "1h": times.HOUR, "36h": 36 * times.HOUR, "7d": 7 * times.DAY}
 IN_CELLS = ["campaign", "day", "hour", "platform", "app_version", "os_version", "locale",
             "country", "provider"]
 
@@ -57,6 +58,8 @@ def _choose(asked, chance, apps, stored):
         asked["campaign"] = chance.choice([*CAMPAIGNS, "(unattributed)"])
     if happens() < 0.2:
         asked["include-test"] = "true"
+    if asked["journeys"] == "always" and happens() < 0.4:
+        asked["conversion-window"] = chance.choice(list(WINDOWS)[1:])
     if asked["journeys"] == "always" and happens() < 0.5:
         asked["by-activity"] = "true"
     if stored and happens() < 0.4:
@@ -72,4 +75,5 @@ def options(asked):
     return Options(
         by=asked["by"].split(","), start=start, end=end, zone=asked["tz"],
         by_activity="by-activity" in asked, as_of=as_of, app=asked.get("app"),
-        campaign=asked.get("campaign"), include_test="include-test" in asked)
+        campaign=asked.get("campaign"), include_test="include-test" in asked,
+        conversion_window=WINDOWS[asked.get("conversion-window")])

@@ -17,11 +17,11 @@ class Device:
         self.units, self.clicks, self.launches, self.conversions = [], [], [], []
 
 
-def decide(units, events):
-    """Sets `influencing_launch` and `is_converted` of the units."""
+def decide(units, events, window=CONVERSION):
+    """Sets `influencing_launch` and `is_converted` of the units: within that long after a click."""
     for device in _devices(units, events).values():
         _influence(device)
-        _convert(device)
+        _convert(device, window)
 
 
 def _devices(units, events):
@@ -70,11 +70,11 @@ def _influence(device):
             unit.influencing_launch = launch
 
 
-def _convert(device):
+def _convert(device, window):
     clicks = [time for time, _, _ in device.clicks]
     for conversion in device.conversions:
         last = bisect.bisect_right(clicks, conversion) - 1
-        if last >= 0 and conversion - clicks[last] <= CONVERSION:
+        if last >= 0 and conversion - clicks[last] <= window:
             device.clicks[last][2].is_converted = True
 
 

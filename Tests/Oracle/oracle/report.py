@@ -139,7 +139,8 @@ class Options:
     """What a report is asked for; times are microseconds."""
 
     def __init__(self, by=("campaign",), start=None, end=None, zone="UTC", by_activity=False,
-                 as_of=None, app=None, campaign=None, include_test=False):
+                 as_of=None, app=None, campaign=None, include_test=False,
+                 conversion_window=effects.CONVERSION):
         unknown = set(by) - set(DIMENSIONS)
         if unknown or not 1 <= len(set(by)) == len(by) <= 2:
             raise ValueError(f"not one or two dimensions: {', '.join(by)}")
@@ -148,6 +149,7 @@ class Options:
         self.zone = times.UTC if zone == "UTC" else zoneinfo.ZoneInfo(zone)
         self.by_activity, self.as_of = by_activity, as_of
         self.app, self.campaign, self.include_test = app, campaign, include_test
+        self.conversion_window = conversion_window
 
     def has(self, time):
         """Whether the time is in the period, which is half-open."""
@@ -170,18 +172,19 @@ class Reports:
             as_of = options.as_of if as_of is None else min(options.as_of, as_of)
         return self._rows(options) | _head(options, as_of)
 
-    def _units(self, as_of):
+    def _units(self, as_of, conversion_window):
         """The units of the events known at a time, and the apps that send."""
-        if as_of not in self._decided:
+        known = as_of, conversion_window
+        if known not in self._decided:
             events = [e for e in self.events
                       if as_of is None or e.stored is None or e.stored <= as_of]
             every = units.of(events, self.known)
-            effects.decide(every, events)
-            self._decided[as_of] = every, {e.app for e in events if e.type == "sent"}
-        return self._decided[as_of]
+            effects.decide(every, events, conversion_window)
+            self._decided[known] = every, {e.app for e in events if e.type == "sent"}
+        return self._decided[known]
 
     def _rows(self, options):
-        every, sending = self._units(options.as_of)
+        every, sending = self._units(options.as_of, options.conversion_window)
         totals, cells = [], collections.defaultdict(list)
         for unit in every:
             if options.app not in (None, unit.app) or options.campaign not in (None, unit.campaign):

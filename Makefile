@@ -64,7 +64,7 @@ bench-scale: build bench-packages
 	python3 Benchmarks/scale.py --binary $(BINARY) --directory $(SCALE_DIR) --events $(SCALE_EVENTS) \
 		--write docs/benchmarks.md
 
-# Reports over 10 million events, each held against the aggregate over the events.
+# Reports over 10 million events, some of them held against the aggregate over the events.
 bench-report: build bench-packages
 	python3 Benchmarks/report.py --binary $(BINARY) --directory $(REPORT_DIR) --write docs/benchmarks.md
 

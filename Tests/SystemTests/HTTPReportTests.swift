@@ -250,7 +250,24 @@ extension SystemTests {
             ("since=soon", "since", "soon"), ("since=7d&format=csv", "format", "csv"),
             ("since=7d&limit=5", "limit", "5"), ("format=html&offset=5", "offset", "5"),
         ]) func aWrongParameterIsNamed(query: String, name: String, value: String?) throws {
-            let answer = try Self.shared.get().get("campaigns?" + query)
+            try Self.expectNamed("campaigns?" + query, name, value)
+        }
+
+        @Test(arguments: [
+            ("", "campaign", ""), ("campaign=a", "campaign", "a"),
+            ("campaign=a&campaign=a", "campaign", "a a"),
+            ("campaign=a&campaign=b&rate=nope", "rate", "nope"),
+            ("campaign=a&campaign=b&tz=Mars", "tz", "Mars"),
+            ("campaign=a&campaign=b&from=soon", "from", "soon"),
+            ("campaign=a&campaign=b&by=platform", "by", nil),
+            ("campaign=a&campaign=b&limit=5", "limit", nil),
+        ]) func aWrongParameterOfCompareIsNamed(query: String, name: String, value: String?) throws
+        {
+            try Self.expectNamed("compare?" + query, name, value)
+        }
+
+        static func expectNamed(_ target: String, _ name: String, _ value: String?) throws {
+            let answer = try shared.get().get(target)
             try StatusTests.expectRefusal(answer, 400)
             let error = try answer.json["error"]
             #expect(error["parameter"].text == name)

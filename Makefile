@@ -14,7 +14,7 @@ SOAK_EVENTS ?= 1000000
 SOAK_HOURS ?= 24
 SOAK_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 FUZZ_SECONDS ?= 60
-FUZZ_PROPERTIES ?= json gzip lines time spool source
+FUZZ_PROPERTIES ?= json gzip lines time spool source head
 FUZZ_BUILD = swift build -c release --product fuzz --scratch-path .build/fuzz --sanitize address \
 	-Xswiftc -sanitize=fuzzer -Xswiftc -DLIBFUZZER -Xcc -fsanitize=fuzzer-no-link \
 	-Xswiftc -use-ld=lld

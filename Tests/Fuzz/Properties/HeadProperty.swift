@@ -52,7 +52,7 @@ enum HeadProperty {
 
     /// How long the body is, as the check says it.
     private enum Framing: Equatable {
-        case none, chunked, refused
+        case none, chunked, both, refused
         case bytes(Int)
     }
 
@@ -75,7 +75,7 @@ enum HeadProperty {
             }
         }
         guard let check = try? HeadCheck(headers, isVersion11: isVersion11) else { return .refused }
-        if check.isChunked { return check.contentLength == nil ? .chunked : .refused }
+        if check.isChunked { return check.contentLength == nil ? .chunked : .both }
         return check.contentLength.map { .bytes($0) } ?? .none
     }
 

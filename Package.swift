@@ -171,7 +171,7 @@ let package = Package(
             name: "FuzzProperties",
             dependencies: [
                 "JSONLines", "Gzip", "GzipOracle", "Event", "Ingest", "Spool", "Platform",
-                "CSimdjson",
+                "HTTPServer", "Web", "CSimdjson",
             ],
             path: "Tests/Fuzz/Properties", swiftSettings: strict),
         // Of use only as `make fuzz` builds it.

@@ -2,11 +2,11 @@
 ///
 /// A head that two servers could read differently is how one client's request is smuggled into
 /// another's (RFC 9112 §6.3, §11.2), so each such shape is refused rather than interpreted.
-struct HeadCheck: Equatable {
+package struct HeadCheck: Equatable {
     /// The length that the client announced; nil when there is no body or it is chunked.
-    var contentLength: Int?
+    package var contentLength: Int?
     /// Whether the body is chunked.
-    var isChunked = false
+    package var isChunked = false
     /// Whether the client waits for `100 Continue` before it sends the body.
     var expectsContinue = false
     /// The headers that say where a body ends.
@@ -20,7 +20,7 @@ struct HeadCheck: Equatable {
     ///   - fields: All headers of the request.
     ///   - isVersion11: Whether the request is HTTP/1.1; 1.0 knows no chunks.
     /// - Throws: ``Malformed``.
-    init(_ fields: HeaderFields, isVersion11: Bool) throws(Malformed) {
+    package init(_ fields: HeaderFields, isVersion11: Bool) throws(Malformed) {
         var hosts = 0
         var lengths = 0
         var encodings = 0
@@ -73,7 +73,10 @@ struct HeadCheck: Equatable {
     }
 
     /// Why a head is refused.
-    struct Malformed: Error, Equatable { var reason: String }
+    package struct Malformed: Error, Equatable {
+        /// What is wrong, for a line of text.
+        package var reason: String
+    }
 }
 
 /// The value of a string of digits, nil for anything else and for what does not fit.

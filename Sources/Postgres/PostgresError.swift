@@ -197,6 +197,8 @@ extension PostgresError: CustomStringConvertible {
         case "25006"?:
             return "Connect to the primary: this server is read-only (a standby, or so set)."
         case "53100"?: return "Free space on the disk of the database."
+        case "55P03"?:
+            return "Look in pg_stat_activity for a session whose transaction began long ago."
         case "53300"?: return "Raise max_connections of the database or close other sessions."
         case let state? where state.hasPrefix("28"):
             return "Check the user and the password in --database, DATABASE_URL or PG…."

@@ -253,8 +253,13 @@ package final class Spool: Sendable {
         }
         index.broadcast()
         if !wasDegraded {
+            let remedy =
+                cause.isOutOfSpace
+                ? "Free space on the disk, or lower spool.keep_bytes."
+                : "See what is wrong with the disk."
             Log.error(
-                "\(error)", hint: "Nothing of it is acknowledged; senders keep it and try again.",
+                "\(error)",
+                hint: remedy + " Nothing of it is acknowledged; senders keep it and try again.",
                 ["call": cause.action, "records": "\(appends.count)"])
         }
         for append in appends { append.completion(.failure(SpoolError(error))) }

@@ -4,7 +4,7 @@ import Platform
 import Report
 
 /// What a path of reports gives.
-enum ReportKind: Equatable, Sendable {
+package enum ReportKind: Equatable, Sendable {
     /// All campaigns of an app.
     case campaigns
     /// One campaign.
@@ -14,16 +14,17 @@ enum ReportKind: Equatable, Sendable {
 }
 
 /// The parameters of a request for a report: those of the command line by their names, and the page.
-struct ReportRequest: Sendable {
+package struct ReportRequest: Sendable {
     /// Rows of an answer where the request does not say.
     static let limitDefault = 1000
     /// Rows of an answer at most, which bounds the memory of each.
-    static let limitMax = 5000
+    package static let limitMax = 5000
     private static let offsetMax = 100_000_000
     private static let comparedMax = 26
 
     let kind: ReportKind
-    var options = ReportOptions()
+    /// What the report is of, without its pages.
+    package var options = ReportOptions()
     var format = ReportFormat.json
     /// Whether the answer is a page to look at, in place of ``format``.
     private(set) var isPage = false
@@ -31,10 +32,10 @@ struct ReportRequest: Sendable {
     private(set) var since: ReportTime?
     var limit = limitDefault
     /// The campaigns to compare.
-    private(set) var campaigns: [String] = []
+    package private(set) var campaigns: [String] = []
     private(set) var rate: String?
     /// What was asked for, by the names of the command line, in their order.
-    private(set) var parameters: [(name: String, value: String)] = []
+    package private(set) var parameters: [(name: String, value: String)] = []
 
     private static let names = [
         "from", "to", "tz", "app", "campaign", "by", "by-activity", "as-of", "conversion-window",
@@ -55,7 +56,7 @@ struct ReportRequest: Sendable {
     ///
     /// - Parameter app: The app of the key, the only one that the answer is about.
     /// - Throws: 400 that names the parameter, its value and what is allowed; 403 for another app.
-    init(
+    package init(
         _ kind: ReportKind, _ items: [(name: String, value: String)], app: String
     ) throws(ServiceRefusal) {
         self.kind = kind
@@ -156,7 +157,7 @@ struct ReportRequest: Sendable {
     }
 
     /// How many rows this page has at most.
-    var rowsMax: Int {
+    package var rowsMax: Int {
         options.top.map { max(0, min(limit, $0 - options.offset)) } ?? limit
     }
 

@@ -21,7 +21,7 @@ import Testing
     private static func rounds(_ property: Property) -> Int {
         switch property {
         case .json, .time: 100_000
-        case .lines, .source: 20_000
+        case .lines, .source, .head: 20_000
         case .gzip: 5_000
         case .spool: 1_000
         }

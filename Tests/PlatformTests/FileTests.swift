@@ -21,6 +21,18 @@ final class FileTests {
         #expect(try File.contents(of: folder + "/a") == [0, 0, 0, 104])
     }
 
+    /// What cannot be synced says so, which nothing but the kernel's call can know.
+    @Test func aSyncAsksTheKernel() {
+        func sync(_ path: String) throws {
+            let file = try File(path, .read)
+            try file.sync()
+        }
+        let device = SystemError(code: EINVAL, action: "sync", path: "/dev/null")
+        #expect(throws: device) { try sync("/dev/null") }
+        let directory = SystemError(code: EINVAL, action: "sync directory", path: "/proc")
+        #expect(throws: directory) { try Directory.sync("/proc") }
+    }
+
     @Test func createNewRefusesAnExistingFile() throws {
         _ = try File(folder + "/a", .createNew)
         let expected = SystemError(code: EEXIST, action: "open", path: folder + "/a")

@@ -105,6 +105,67 @@ extension SystemTests {
             #expect(try app.stored("device_id, campaign_id") == [["B", nil], ["d", "one"]])
         }
 
+        // S24, S25
+        @Test func ofOneIdInTwoAppsEachKeepsItsFirstAcrossARestart() throws {
+            let daemon = try Daemon(
+                database: try Shared.daemon.conninfo, settings: ["load.batch_age_ms": "20"]
+            ).start()
+            let apps = [try App(daemon), try App(daemon)]
+            func tap(_ uid: String, _ campaign: String) -> String {
+                App.click("m", #","event_uid":"\#(uid)","campaign_id":"\#(campaign)""#)
+            }
+            for (index, app) in apps.enumerated() {
+                // The first line of a body is the first; what the other app has is not of this one.
+                let json = try app.store([tap("U", "first\(index)"), tap("U", "second")])
+                #expect(json["accepted"] == .int(1) && json["conflicts"] == .int(1), "\(json)")
+            }
+            #expect(try daemon.stop() == .code(0))
+            try daemon.start()
+            for (index, app) in apps.enumerated() {
+                let json = try app.store([
+                    tap("U", "third"), tap("U", "first\(index)"), tap("U", "first\(1 - index)"),
+                ])
+                #expect(json["accepted"] == .int(0) && json["duplicates"] == .int(1), "\(json)")
+                #expect(json["conflicts"] == .int(2), "\(json)")
+                #expect(try app.stored("campaign_id") == [["first\(index)"]])
+                let conflicts = try daemon.sql().rows(
+                    "SELECT body::jsonb->>'campaign_id' FROM tapline.conflict "
+                        + "WHERE app = '\(app.name)' ORDER BY 1")
+                #expect(conflicts == [["first\(1 - index)"], ["second"], ["third"]])
+            }
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        // A batch of as many rows as 16 bits count, and of one more, with a line and a text that would
+        // end a COPY of text.
+        @Test(arguments: [65_535, 65_536]) func aBatchOfManyRowsIsStoredWhole(rows: Int) throws {
+            let cluster = try Cluster()
+            let daemon = try Daemon(
+                database: cluster.conninfo(), settings: ["load.batch_rows_max": "100000"]
+            ).start()
+            let app = try App(daemon)
+            try app.store([App.click("before")])
+            try cluster.stop(.fast)
+            let end = #"\."#
+            var uids = [end] + (1..<rows).map { "m\($0)" }
+            let all = Set(uids)
+            while !uids.isEmpty {
+                var lines = uids.prefix(9_000).map { App.click($0) }
+                uids.removeFirst(lines.count)
+                lines.insert(end, at: lines.count / 2)
+                let answer = try app.post(lines.joined(separator: "\n"))
+                #expect(try answer.json["accepted"] == .int(Int64(lines.count - 1)))
+                #expect(try answer.json["rejected"] == .int(1))
+            }
+            try cluster.start()
+            #expect(try app.storedCount() == rows + 1)
+            let stored = Set(try app.stored("message_uid").compactMap { $0[0] })
+            #expect(stored == all.union(["before"]))
+            #expect(try daemon.sql().int("SELECT max(rows) FROM tapline.batch") == rows)
+            #expect(try daemon.check().exit == .code(0))
+            #expect(try daemon.stop() == .code(0))
+        }
+
         @Test(arguments: [false, true]) func differentPropertiesUnderOneEventUIDAreAConflict(
             areEqual: Bool
         ) throws {

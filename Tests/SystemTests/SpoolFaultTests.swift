@@ -48,6 +48,24 @@ extension SystemTests {
             #expect(try daemon.check().exit == .code(0))
         }
 
+        static func expectDiskFull(_ answer: Answer) throws {
+            try StatusTests.expectRefusal(answer, 507)
+            #expect(try answer.json["error"]["code"].text == "disk_full", "\(answer.text)")
+        }
+
+        /// One line of the log is an error, it has these words, and the hint is below it.
+        static func expectSaidOnce(_ daemon: Daemon, _ words: String, hint: String) throws {
+            let lines = daemon.log.split(separator: "\n")
+            let places = lines.indices.filter {
+                lines[$0].contains(" ERROR ") || lines[$0].contains(words)
+            }
+            #expect(places.count == 1, "\(daemon.log)")
+            let place = try #require(places.first)
+            #expect(lines[place].contains(" ERROR ") && lines[place].contains(words))
+            let next = lines.indices.contains(place + 1) ? lines[place + 1] : ""
+            #expect(next.hasPrefix("hint: ") && next.contains(hint), "\(daemon.log)")
+        }
+
         /// Whether this machine lets us mount a small file system.
         static let canMount: Bool = {
             let directory = TemporaryDirectory()
@@ -76,16 +94,21 @@ extension SystemTests {
             try cluster.stop(.fast)
             let ballast = try disk.file("ballast", [UInt8](repeating: 1, count: 2 << 20))
             let (count, refusal) = try Self.fill(app, "disk")
-            #expect([503, 507].contains(refusal.status), "\(refusal.text)")
-            try StatusTests.expectRefusal(refusal, refusal.status)
-            #expect(try daemon.get("/metrics").status == 200)
+            try Self.expectDiskFull(refusal)
+            #expect(count > 0)
+            for index in 0..<20 { try Self.expectDiskFull(app.post(Self.bulk("no\(index)").text)) }
+            #expect(try daemon.get("/readyz").status == 503)
+            #expect(try daemon.metric("tapline_spool_failures_total") > 0)
+            #expect(try daemon.metric("tapline_http_responses_total{status=\"507\"}") == 21)
+            try Self.expectSaidOnce(daemon, "no space left on device", hint: "Free space")
             // A kill and a start on the full disk change nothing.
             try daemon.kill()
             try daemon.spawn()
             try until("the daemon is alive") {
                 try daemon.get("/healthz").status == 200 ? true : nil
             }
-            #expect(try app.post(Self.bulk("full").text).status >= 500)
+            try Self.expectDiskFull(app.post(Self.bulk("full").text))
+            try Self.expectSaidOnce(daemon, "no space left on device", hint: "Free space")
             try FileManager.default.removeItem(atPath: ballast)
             try until("events are taken again") {
                 try app.post(App.click("after")).status == 200 ? true : nil

@@ -14,6 +14,9 @@ package enum Property: String, CaseIterable, Sendable {
     case spool
     /// A body of any source is refused as a whole or comes to lines, and each has one verdict.
     case source
+    /// A head of any bytes is refused, or all agree where its request ends; its target and the
+    /// parameters of a report are read as another decoder reads them, and within their limits.
+    case head
 
     /// Checks one input.
     ///
@@ -26,6 +29,7 @@ package enum Property: String, CaseIterable, Sendable {
         case .time: TimeProperty.violation(input)
         case .spool: SpoolProperty.violation(input)
         case .source: SourceProperty.violation(input)
+        case .head: HeadProperty.violation(input)
         }
     }
 
@@ -38,6 +42,7 @@ package enum Property: String, CaseIterable, Sendable {
         case .time: TimeProperty.seeds
         case .spool: SpoolProperty.seeds
         case .source: SourceProperty.seeds
+        case .head: HeadProperty.seeds
         }
     }
 }

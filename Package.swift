@@ -94,13 +94,13 @@ let package = Package(
         .target(name: "CHash"),
         .target(name: "CSpawn"),
         .target(name: "CHTTPShim", dependencies: ["CMicrohttpd"]),
-        .target(name: "CCurlShim", dependencies: ["CCurl"]),
+        // Opens libcurl where it is first needed, so nothing is linked.
+        .target(name: "CCurlShim"),
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq"),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
         .systemLibrary(name: "CIsal", pkgConfig: "libisal"),
         .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd"),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto"),
-        .systemLibrary(name: "CCurl", pkgConfig: "libcurl"),
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
 
         tests("PlatformTests", ["Platform"]),

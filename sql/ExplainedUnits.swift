@@ -36,7 +36,7 @@ extension Schema {
             + " FROM result WHERE NOT is_total"
         return statement.filled([
             "first": "NULL::text", "second": "NULL::text", "one": "first", "two": "NULL::text",
-            "quarter": "NULL::int", "campaign": "campaign_id", "version flags": "",
+            "quarter": "NULL::int", "campaign": "campaign_id", "version flags": "", "units": "unit",
             "page": "OFFSET 0",
         ])
     }

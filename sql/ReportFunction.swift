@@ -6,6 +6,9 @@ extension Schema {
         /// Cells, and for units that are special, if there are any, their events; as they are, or as
         /// they were when the batch of the report was the newest.
         case cells(CellTable, pieces: UnitPieces?, withSpecial: Bool, isPast: Bool)
+        /// Cells, and the events of special units and of all others that devices did something about,
+        /// which are looked at for journeys.
+        case cellsAndEffects(CellTable, pieces: UnitPieces?, isPast: Bool)
     }
 
     /// How the units of cells are cut where rows are by what is of an event.
@@ -64,7 +67,10 @@ extension Schema {
 
         package init() {}
 
-        fileprivate init(_ pieces: UnitPieces?) { isByEvent = pieces != nil }
+        fileprivate init(_ pieces: UnitPieces?, hasJourney: Bool = false) {
+            isByEvent = pieces != nil
+            self.hasJourney = hasJourney
+        }
 
         /// Whether units are cut into pieces.
         var isCut: Bool { isByActivity || isByEvent }
@@ -90,8 +96,21 @@ extension Schema {
                     isPast: isPast)
                 + special(pieces)
                 + keys.alike("\(alikeUnits) UNION ALL \(plainUnits)", of: table)
-                .filled(["quarter": keys.ofUnit])
+                .filled(["quarter": keys.ofUnit, "units": "unit"])
                 + sendingApps + counts(hasJourney: false, hasTime: keys.time != nil)
+        case .cellsAndEffects(let table, let pieces, let isPast):
+            "WITH " + keys.zone
+                + units(
+                    fromSpecial: true, EventScope(pieces, hasJourney: true), isPast: isPast)
+                + units(
+                    from: table, pieces, quarter: keys.ofCell, isEach: keys.areOf(table),
+                    isPast: isPast)
+                + special(pieces, named: named)
+                + keys.alike(
+                    "\(alikeUnits) UNION ALL \(effects(isPast)) UNION ALL \(plainUnits)", of: table
+                )
+                .filled(["quarter": keys.ofUnit, "units": specialUnits(isPast)])
+                + sendingApps + counts(hasJourney: true, hasTime: keys.time != nil)
         case .cells(let table, let pieces, withSpecial: false, let isPast):
             "WITH " + keys.zone
                 + units(
@@ -170,14 +189,14 @@ extension Schema {
                 alike AS (\(alikeUnits)),
                 sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
 
-                """.filled(["quarter": "NULL::int"])
+                """.filled(["quarter": "NULL::int", "units": "unit"])
     }
     /// What tells a unit, and its pieces, apart from others.
     private static let named = ", unit, NULL::text AS piece_one, NULL::text AS piece_two"
     /// CTE `unit` of special units, and a comma.
-    private static func special(_ pieces: UnitPieces?) -> String {
+    private static func special(_ pieces: UnitPieces?, named: String = "") -> String {
         pieces == nil
-            ? "unit AS MATERIALIZED (SELECT \(unitColumns), 0 AS part FROM exact),\n"
+            ? "unit AS MATERIALIZED (SELECT \(unitColumns), 0 AS part\(named) FROM exact),\n"
             : report(.piece).filled(["delivered": delivered, "pieces of units": "unit"]) + ",\n"
     }
     private static let plainUnits = "SELECT * FROM plain"
@@ -192,13 +211,35 @@ extension Schema {
         SELECT app, <campaign> AS campaign_id, <one> AS one, <two> AS two, <quarter> AS quarter, states,
             is_test, campaign_mismatch, sent_unknown, failed_unknown, part, tapline.total(n) AS n,
             tapline.total(clicks) AS clicks, tapline.total(late) AS late
-        FROM unit GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+        FROM <units> GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
         """
+
+    /// Whether a unit is special: SQL.
+    private static func isSpecial(_ unit: String, isPast: Bool) -> String {
+        "EXISTS (SELECT FROM tapline.special_unit s WHERE s.unit = \(unit)"
+            + (isPast ? " AND s.batch <= $1" : "") + ")"
+    }
 
     /// The events of special units: what other sent events `special` has are not of them.
     private static func ofSpecial(isPast: Bool) -> String {
-        "(SELECT * FROM special WHERE unit IN (SELECT unit FROM tapline.special_unit"
-            + (isPast ? " WHERE batch <= $1" : "") + ")) e"
+        "(SELECT * FROM special x WHERE \(isSpecial("x.unit", isPast: isPast))) e"
+    }
+
+    /// Of CTE `unit` those that cells do not have.
+    private static func specialUnits(_ isPast: Bool) -> String {
+        "(SELECT * FROM unit u WHERE \(isSpecial("u.unit", isPast: isPast))) u"
+    }
+
+    /// What journeys change of the units that cells have: one less that is as it is there, one more that is
+    /// as it is in truth.
+    private static func effects(_ isPast: Bool) -> String {
+        let units = """
+            (SELECT app, campaign_id, first, second, first_at, v.states, is_test,
+                campaign_mismatch, sent_unknown, failed_unknown, part, v.n, 0 AS clicks, 0 AS late
+            FROM unit u, LATERAL (VALUES (states, 1), (states & ~(7 << 23), -1)) v(states, n)
+            WHERE u.states & (7 << 23) <> 0 AND NOT \(isSpecial("u.unit", isPast: isPast))) u
+            """
+        return alikeUnits.filled(["units": units])
     }
 
     /// CTE `exact`, of all events or of those of special units, and a comma.
@@ -218,13 +259,24 @@ extension Schema {
             ($2::timestamptz IS NULL OR e.event_time >= $2::timestamptz)
                 AND ($3::timestamptz IS NULL OR e.event_time < $3::timestamptz)
             """
+        let hasEffects = fromSpecial && scope.hasJourney
         var values = [
             "from": fromSpecial ? ofSpecial(isPast: isPast) : events,
+            "columns": report(.columns),
+            "effects": hasEffects
+                ? report(.effects).filled([
+                    "is special": isSpecial("e.unit", isPast: isPast)
+                ]) : "",
+            // Others without a campaign have no sent that names one.
+            "orphan": hasEffects ? " AND \(isSpecial("folded.unit", isPast: false))" : "",
             "sibling": siblings,
             "in piece": scope.isByActivity ? inPeriod : "true",
             "any time": scope.isByActivity ? "true" : "false",
             "journey": scope.hasJourney
-                ? report(.journey).filled(["delivered": delivered]) : "",
+                ? report(.journey).filled([
+                    "delivered": delivered,
+                    "life of no message": hasEffects ? "effects e WHERE is_outside" : report(.life),
+                ]) : "",
             // What only single events say is wide, so it is left out where nobody asks.
             "device time": scope.hasJourney
                 ? "CASE WHEN e.time_rule <> 2 THEN e.occurred_at END" : "NULL::timestamptz",
@@ -240,6 +292,9 @@ extension Schema {
         var parts = [report(.source).filled(values), report(.exact).filled(values)]
         if fromSpecial {
             parts.insert("special AS MATERIALIZED (SELECT * FROM tapline.special_events())", at: 0)
+        }
+        if hasEffects {
+            parts.insert(report(.outside).filled(values), at: 0)
         }
         return parts.map { $0 + ",\n" }.joined()
     }
@@ -349,7 +404,7 @@ extension Schema {
             "special": units(fromSpecial: true),
             "units of special": special(nil)
                 + "alike AS (\(alikeUnits) UNION ALL \(plainUnits)),\n"
-                .filled(["quarter": key(of: unitQuarter)]) + sendingApps,
+                .filled(["quarter": key(of: unitQuarter), "units": "unit"]) + sendingApps,
             "units of cells": "alike AS (\(plainUnits)),\n" + sendingApps, "zone": zone,
             "counts": counts(hasJourney: false, hasTime: true) + functionSelection,
             "first": first, "second": "NULL::text", "one": "first", "two": "NULL::text",

@@ -25,12 +25,15 @@ package enum Schema {
         Migration(version: 11, name: "campaigns", sql: text(PackageResources._011_campaigns_sql)),
         Migration(version: 12, name: "pieces", sql: text(PackageResources._012_pieces_sql)),
         Migration(version: 13, name: "hours", sql: text(PackageResources._013_hours_sql)),
+        Migration(version: 14, name: "special", sql: text(PackageResources._014_special_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.
     package enum ReportPart: Sendable {
-        /// The events.
-        case source
+        /// The events, and what is looked at of each.
+        case source, columns
+        /// More of them, for journeys of units in cells.
+        case outside, effects
         /// What the events say of each unit.
         case exact
         /// What else is to be known of the messages of special units.
@@ -41,8 +44,8 @@ package enum Schema {
         case types, actions
         /// The first of many rows.
         case top
-        /// What devices did around their messages.
-        case journey
+        /// What devices did around their messages, and where that names none of them.
+        case journey, life
         /// Units by what is of an event.
         case piece
         /// Counts and rates of units.
@@ -61,6 +64,10 @@ package enum Schema {
     package static func report(_ part: ReportPart) -> String {
         switch part {
         case .source: text(PackageResources.source_sql)
+        case .columns: text(PackageResources.columns_sql)
+        case .outside: text(PackageResources.outside_sql)
+        case .effects: text(PackageResources.effects_sql)
+        case .life: text(PackageResources.life_sql)
         case .exact: text(PackageResources.exact_sql)
         case .sibling: text(PackageResources.sibling_sql)
         case .plain: text(PackageResources.plain_sql)

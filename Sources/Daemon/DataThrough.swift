@@ -15,9 +15,8 @@ package enum DataThrough {
     ) throws(LoadError) -> Microseconds? {
         let directory = dataDirectory + "/spool"
         let own = (try? SpoolFiles.identity(directory: directory)) ?? nil
-        let published = try Books.oldestSpooled(connection, except: own?.id)
-        guard let own else { return published }
-        let checkpoint = try Books.checkpoint(connection, of: own.id)
+        let (published, checkpoint) = try Books.oldestSpooled(connection, except: own?.id)
+        guard own != nil else { return published }
         // A spool that cannot be read is what `tapline check` is for.
         guard let first = (try? SpoolFiles.first(directory: directory, from: checkpoint)) ?? nil,
             let body = try? BodyRecord(payload: first.payload)

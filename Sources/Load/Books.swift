@@ -140,14 +140,18 @@ extension Books {
     }
 
     /// The oldest time of receipt that other daemons have said to be spooled, in microseconds since
-    /// 1970 UTC.
+    /// 1970 UTC, and the checkpoint of one's own spool.
     package static func oldestSpooled(
         _ connection: borrowing PostgresConnection, except own: SpoolID?
-    ) throws(LoadError) -> Int64? {
+    ) throws(LoadError) -> (published: Int64?, checkpoint: SpoolMark?) {
         let row = try connection.statement(
-            "SELECT min(published_oldest) FROM tapline.spool WHERE id IS DISTINCT FROM $1::uuid",
-            [own.map { .uuid($0.bytes) } ?? .null], format: .binary)
-        return row.timestamp(0, 0)
+            """
+            SELECT min(published_oldest) FILTER (WHERE id IS DISTINCT FROM $1::uuid),
+                min(segment) FILTER (WHERE id = $1), min("offset") FILTER (WHERE id = $1),
+                min(chain) FILTER (WHERE id = $1)
+            FROM tapline.spool
+            """, [own.map { .uuid($0.bytes) } ?? .null], format: .binary)
+        return (row.timestamp(0, 0), SpoolMark(row, 1))
     }
 
     /// How many other daemons have last published their spool in a span of time: what they hold since

@@ -19,7 +19,7 @@ extension PostgresConnection {
         if statementMilliseconds > 0 {
             try connection.limitStatements(milliseconds: statementMilliseconds)
         }
-        _ = try connection.statement(settings)
+        if !settings.isEmpty { _ = try connection.statement(settings) }
         return connection
     }
 

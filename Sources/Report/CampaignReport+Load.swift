@@ -8,7 +8,7 @@ extension CampaignReport {
     /// - Parameters:
     ///   - options: What to report.
     ///   - connection: Outside of a transaction, and so again afterwards, whatever happens.
-    ///   - plans: Of the connection, if it is kept for more reports.
+    ///   - plans: Of the connection, if it is kept for more reports; without, the report has no stamp.
     /// - Throws: ``ReportError``; nothing in the database has changed.
     package static func load(
         _ options: ReportOptions, on connection: borrowing PostgresConnection,
@@ -18,6 +18,17 @@ extension CampaignReport {
             try ReportReader(options: options, plans: plans).read(connection)
         }
     }
+
+    /// Begins a snapshot with the settings of all its reports.
+    ///
+    /// The planner knows little of common table expressions: hash joins are never far off. It takes
+    /// every row for a group of its own and would sort them all; they are a few thousand. And nobody
+    /// would read the report of a command that has been stopped.
+    private static let begin = """
+        BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off;
+        SET LOCAL enable_mergejoin = off; SET LOCAL enable_sort = off;
+        SET LOCAL work_mem = '128MB'; SET LOCAL client_connection_check_interval = '5s'
+        """
 
     /// Runs `body`, which reads as many reports as it likes with ``ReportReader``, in one snapshot of
     /// the database: they agree with each other.
@@ -29,7 +40,7 @@ extension CampaignReport {
         _ body: (borrowing PostgresConnection) throws(ReportError) -> Result
     ) throws(ReportError) -> Result {
         do throws(PostgresError) {
-            try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try connection.execute(begin)
         } catch {
             throw .database(error)
         }
@@ -47,10 +58,10 @@ extension CampaignReport {
     /// report that ``load(_:on:)`` would give.
     package static func stamp(
         of options: ReportOptions, on connection: borrowing PostgresConnection,
-        plans: ReportPlans? = nil
+        plans: ReportPlans
     ) throws(ReportError) -> String {
         do throws(PostgresError) {
-            try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try connection.execute(begin)
         } catch {
             throw .database(error)
         }
@@ -76,8 +87,14 @@ struct ReportReader {
         let dataThrough: String
         let fromText: String?
         let toText: String?
+        let isOfFewEvents: Bool
         let stamp: String
+        /// Whether any campaign has a name.
+        let hasNames: Bool
     }
+
+    /// Whether somebody will ask whether the report has changed: not of a session for one report.
+    private var hasStamp: Bool { plans != nil }
 
     /// Reads the report; blocks.
     func read(_ connection: borrowing PostgresConnection) throws(ReportError) -> CampaignReport {
@@ -87,13 +104,13 @@ struct ReportReader {
         guard !rows.isEmpty else { throw .unexpectedAnswer("the database gave no totals") }
         try label(&rows, connection)
         let totals = rows.removeFirst()
-        try name(&rows, connection)
+        if frame.hasNames { try name(&rows, connection) }
         return CampaignReport(
             asOf: frame.asOf, dataThrough: frame.dataThrough, from: frame.fromText,
             to: frame.toText, timeZone: options.timeZone, by: options.by,
             isByActivity: options.isByActivity, hasJourneys: frame.hasJourneys,
             includesTest: options.includesTest, isHistoric: !frame.isNewest, totals: totals,
-            rows: rows, stamp: frame.stamp)
+            rows: rows, isOfFewEvents: frame.isOfFewEvents, stamp: frame.stamp)
     }
 
     func stamp(_ connection: borrowing PostgresConnection) throws(ReportError) -> String {
@@ -109,6 +126,8 @@ struct ReportReader {
             && options.offset == 0 && !options.by.contains(where: \.isTime)
     }
 
+    /// Sets what is of this report alone: the zone is UTC and plans are made as usual else, as
+    /// ``PostgresConnection`` and the server have it.
     private func setUp(_ connection: borrowing PostgresConnection) throws(ReportError) {
         if options.timeZone != "UTC" {
             let found = try ask(
@@ -119,91 +138,143 @@ struct ReportReader {
                     name: "tz", value: options.timeZone, reason: "not an IANA time zone")
             }
         }
-        // The planner knows little of common table expressions: hash joins are never far off. It
-        // takes every row for a group of its own and would sort them all; they are a few thousand.
+        guard options.timeZone != "UTC" || plans != nil else { return }
         _ = try ask(
             connection,
-            """
-            SELECT set_config('TimeZone', $1, true), set_config('jit', 'off', true),
-                set_config('enable_mergejoin', 'off', true), set_config('enable_sort', 'off', true),
-                set_config('work_mem', '128MB', true), set_config('plan_cache_mode', $2, true),
-                -- Nobody would read the report of a command that has been stopped.
-                set_config('client_connection_check_interval', '5s', true)
-            """, [.text(options.timeZone), .text(isSmall ? "force_generic_plan" : "auto")])
+            "SELECT set_config('TimeZone', $1, true), set_config('plan_cache_mode', $2, true)",
+            [.text(options.timeZone), .text(isSmall ? "force_generic_plan" : "auto")])
     }
 
     private func frame(_ connection: borrowing PostgresConnection) throws(ReportError) -> Frame {
-        func text(_ time: String) -> String {
-            "to_char(\(time), 'YYYY-MM-DD\"T\"HH24:MI:SS.USTZH:TZM')"
-        }
-        let dataThrough = options.dataThrough.map { ReportTime.instant($0).sql }
         let answer = try ask(
-            connection,
-            """
-            SELECT batch, batch = newest, \(text("as_of")), \(text("data_through")),
-                period_from, period_to, \(text("period_from")), \(text("period_to")),
-                NOT EXISTS (
-                    SELECT FROM (VALUES (extract(epoch FROM period_from)),
-                        (extract(epoch FROM period_to)), (extract(timezone FROM now()))) t(seconds)
-                    WHERE seconds % 900 <> 0)
-                    AND NOT EXISTS (SELECT FROM tapline.test_device WHERE NOT applied)
-                    AND (f.batch = newest OR f.batch >= cells_since AND NOT EXISTS (
-                        SELECT FROM tapline.special_unit s WHERE s.batch > f.batch
-                            AND tapline.unit_device(s.unit) IN (
-                                SELECT tapline.hash64(app, device_id) FROM tapline.test_device))),
-                EXISTS (SELECT FROM tapline.special_unit s
-                    WHERE f.batch = newest OR s.batch <= f.batch),
-                (SELECT coalesce(sum(rows), 0) FROM tapline.segment WHERE state <> 'open') + segment_rows
-                    <= \(ReportJourneys.fewEvents),
-                concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
-                    SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
-                    FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign),
-                    (SELECT concat_ws(' ', generation, erased_until) FROM tapline.turn),
-                    (SELECT max(bare_before) FROM tapline.segment)),
-                \(hasUnknown),
-                \(hasTime ? "tapline.hours_are_enough(period_from, period_to, \(isByTime))" : "false")
-            FROM (
-                SELECT t.batch AS newest, t.segment_rows, t.cells_since, least(a.as_of, t.stored_at) AS as_of,
-                    a.period_from, a.period_to,
-                    CASE WHEN a.as_of < t.stored_at THEN a.as_of
-                        ELSE coalesce(\(dataThrough ?? "NULL"), t.stored_at) END AS data_through,
-                    CASE WHEN a.as_of < t.stored_at THEN coalesce((
-                        SELECT b.batch FROM tapline.batch b WHERE b.stored_at <= a.as_of
-                        ORDER BY b.stored_at DESC LIMIT 1), 0) ELSE t.batch END AS batch
-                FROM tapline.turn t CROSS JOIN (
-                    SELECT \(options.from?.sql ?? "NULL")::timestamptz AS period_from,
-                        \(options.to?.sql ?? "NULL")::timestamptz AS period_to,
-                        \(options.asOf?.sql ?? "NULL")::timestamptz AS as_of) a
-            ) f
-            """, [options.app.map(PostgresValue.text) ?? .null])
+            connection, frameStatement,
+            [options.app, options.campaign].map { $0.map(PostgresValue.text) ?? .null })
         guard answer.rows == 1, let batch = answer.int64(0, 0), let isNewest = answer.bool(0, 1),
             let asOf = answer.string(0, 2), let dataThrough = answer.string(0, 3),
             let doCellsKnow = answer.bool(0, 8), let hasSpecial = answer.bool(0, 9)
         else { throw .unexpectedAnswer("the database has no turn row") }
-        let isSmall = answer.bool(0, 10) ?? true
-        let hasJourneys = options.journeys == .always || options.journeys == .auto && isSmall
+        let stored = answer.int64(0, 10) ?? .max
+        let few =
+            options.campaign == nil ? ReportJourneys.fewEvents : ReportJourneys.fewEventsOfCampaign
+        let hasJourneys =
+            options.journeys == .always || options.journeys == .auto && stored <= few
         // Cells know of quarters of an hour, of test devices once these are applied, and of the past
         // since they were made, where no device has been marked since.
         let canUseCells =
-            doCellsKnow && !options.isFromEvents && !hasJourneys
-            && !options.isByActivity && !(answer.bool(0, 12) ?? true)
+            doCellsKnow && !options.isFromEvents && !hasOtherTimes
+            && !(answer.bool(0, 12) ?? true)
         var scope = Schema.EventScope()
         scope.isByActivity = options.isByActivity
         scope.isByEvent = options.by.contains(where: \.isOfEvents)
         scope.hasJourney = hasJourneys
+        let table = cellTable(byHour: answer.bool(0, 13) ?? false, isPast: !isNewest)
         let source: Schema.UnitSource =
-            canUseCells
-            ? .cells(
-                cellTable(byHour: answer.bool(0, 13) ?? false, isPast: !isNewest), pieces: pieces,
-                withSpecial: hasSpecial, isPast: !isNewest)
-            : .events(scope)
+            switch (canUseCells, hasJourneys) {
+            case (true, false):
+                .cells(table, pieces: pieces, withSpecial: hasSpecial, isPast: !isNewest)
+            case (true, true): .cellsAndEffects(table, pieces: pieces, isPast: !isNewest)
+            case (false, _): .events(scope)
+            }
         return Frame(
             batch: batch, isNewest: isNewest, source: source, hasJourneys: hasJourneys,
             from: answer.timestamp(0, 4), to: answer.timestamp(0, 5),
             asOf: shortened(asOf), dataThrough: shortened(dataThrough),
             fromText: answer.string(0, 6).map(shortened),
             toText: answer.string(0, 7).map(shortened),
-            stamp: answer.string(0, 11) ?? "")
+            isOfFewEvents: stored <= ReportJourneys.fewEvents,
+            stamp: answer.string(0, 11) ?? "", hasNames: answer.bool(0, 14) ?? true)
+    }
+
+    /// Whether the report may have special units: SQL. Those of the past are looked up as they were.
+    ///
+    /// A campaign most often has none of the few that there are by chance, and to compute them takes longer
+    /// than all the rest. A unit is of a campaign that its events name; where they name none, of one that
+    /// nobody has written down.
+    private var hasSpecial: String {
+        let any = "SELECT FROM tapline.special_unit s"
+        if options.asOf != nil {
+            return "EXISTS (\(any) WHERE f.batch = newest OR s.batch <= f.batch)"
+        }
+        guard options.campaign != nil else { return "EXISTS (\(any))" }
+        return """
+            ((SELECT count(*) FROM (\(any) LIMIT 1001) few) > 1000 OR EXISTS (
+                \(any) GROUP BY unit
+                HAVING bool_or(campaigns IS NULL OR $2 = ANY (campaigns))
+                    OR bool_and(campaigns = '{}')))
+            """
+    }
+
+    /// What ``frame(_:)`` asks, $1 the app, $2 the campaign. A command asks on a new connection, which has to look up
+    /// whatever is named here: so what cannot matter is left out.
+    private var frameStatement: String {
+        func text(_ time: String) -> String {
+            "to_char(\(time), 'YYYY-MM-DD\"T\"HH24:MI:SS.USTZH:TZM')"
+        }
+        let dataThrough = options.dataThrough.map { ReportTime.instant($0).sql } ?? "NULL"
+        let isPast = options.asOf != nil
+        let hasPeriod = options.from != nil || options.to != nil
+        var doCellsKnow = ["NOT EXISTS (SELECT FROM tapline.test_device WHERE NOT applied)"]
+        if hasPeriod || options.timeZone != "UTC" {
+            doCellsKnow.append(
+                """
+                NOT EXISTS (
+                    SELECT FROM (VALUES (extract(epoch FROM period_from)),
+                        (extract(epoch FROM period_to)), (extract(timezone FROM now()))) t(seconds)
+                    WHERE seconds % 900 <> 0)
+                """)
+        }
+        if isPast {
+            doCellsKnow.append(
+                """
+                (f.batch = newest OR f.batch >= cells_since AND NOT EXISTS (
+                    SELECT FROM tapline.special_unit s WHERE s.batch > f.batch
+                        AND tapline.unit_device(s.unit) IN (
+                            SELECT tapline.hash64(app, device_id) FROM tapline.test_device)))
+                """)
+        }
+        let stamp = """
+            concat_ws(' ', extract(epoch FROM as_of), period_from, period_to, (
+                SELECT concat_ws(' ', count(*), sum(hashtextextended(app || ' ' || device_id, 0)))
+                FROM tapline.test_device), (SELECT max(change) FROM tapline.campaign),
+                (SELECT concat_ws(' ', generation, erased_until) FROM tapline.turn),
+                (SELECT max(bare_before) FROM tapline.segment))
+            """
+        let stored = """
+            (SELECT coalesce(sum(rows), 0) FROM tapline.segment WHERE state <> 'open')::bigint
+                + segment_rows
+            """
+        let newest = """
+            SELECT batch AS newest, batch, segment_rows, cells_since, stored_at AS as_of,
+                coalesce(\(dataThrough), stored_at) AS data_through,
+            """
+        let past = """
+            SELECT t.batch AS newest, t.segment_rows, t.cells_since,
+                least(a.as_of, t.stored_at) AS as_of,
+                CASE WHEN a.as_of < t.stored_at THEN a.as_of
+                    ELSE coalesce(\(dataThrough), t.stored_at) END AS data_through,
+                CASE WHEN a.as_of < t.stored_at THEN coalesce((
+                    SELECT b.batch FROM tapline.batch b WHERE b.stored_at <= a.as_of
+                    ORDER BY b.stored_at DESC LIMIT 1), 0) ELSE t.batch END AS batch,
+            """
+        return """
+            SELECT batch, batch = newest, \(text("as_of")), \(text("data_through")),
+                period_from, period_to,
+                \(hasPeriod ? text("period_from") : "NULL"), \(hasPeriod ? text("period_to") : "NULL"),
+                \(doCellsKnow.joined(separator: "\nAND ")),
+                \(hasSpecial),
+                \(options.journeys == .auto ? stored : "NULL"), \(hasStamp ? stamp : "''"),
+                \(hasUnknown),
+                \(hasTime ? "tapline.hours_are_enough(period_from, period_to, \(isByTime))" : "false"),
+                EXISTS (SELECT FROM tapline.campaign),
+                -- Parameters need a type.
+                $2::text
+            FROM (
+                \(isPast ? past : newest)
+                    \(options.from?.sql ?? "NULL")::timestamptz AS period_from,
+                    \(options.to?.sql ?? "NULL")::timestamptz AS period_to
+                FROM tapline.turn t\(isPast ? " CROSS JOIN (SELECT \(options.asOf?.sql ?? "NULL")::timestamptz AS as_of) a" : "")
+            ) f
+            """
     }
 
     /// `Z` for UTC, and no fraction of zeros.
@@ -217,7 +288,7 @@ struct ReportReader {
         _ connection: borrowing PostgresConnection, _ frame: Frame
     ) throws(ReportError) -> [ReportRow] {
         let statement = ReportStatement(options, from: frame.source)
-        let isOfEvents = if case .events = frame.source { true } else { false }
+        let isOfEvents = if case .cells = frame.source { false } else { true }
         // Millions of rows that the planner takes for a few hundred would be joined by comparing each
         // with each.
         if isOfEvents { try setNestedLoops("off", connection) }
@@ -336,6 +407,8 @@ struct ReportReader {
         }
     }
 
+    /// Whether it matters when an event was, and not only when its unit was first seen.
+    private var hasOtherTimes: Bool { options.isByActivity && hasTime }
     private var isByTime: Bool { options.by.contains(where: \.isTime) }
     private var hasTime: Bool { isByTime || options.from != nil || options.to != nil }
 
@@ -349,22 +422,15 @@ struct ReportReader {
 
     /// The first column after the rates.
     private var afterRates: Int {
-        ReportStatement.firstCount + ReportCount.allCases.count + 5 * ReportRate.allCases.count
+        ReportStatement.firstCount + ReportCount.allCases.count
+            + ReportStatement.rateColumns * ReportRate.allCases.count
     }
 
     private func row(_ answer: borrowing PostgresResult, _ index: Int) -> ReportRow {
         let firstRate = ReportStatement.firstCount + ReportCount.allCases.count
-        var rates: [RateValue] = []
-        for start in stride(
-            from: firstRate, to: firstRate + 5 * ReportRate.allCases.count, by: 5)
-        {
-            rates.append(
-                RateValue(
-                    numerator: answer.int64(index, start),
-                    denominator: answer.int64(index, start + 1),
-                    value: answer.double(index, start + 2), low: answer.double(index, start + 3),
-                    high: answer.double(index, start + 4)))
-        }
+        let rates = stride(
+            from: firstRate, to: afterRates, by: ReportStatement.rateColumns
+        ).map { rate(answer, index, $0) }
         var counts: [Int64?] = []
         for column in ReportStatement.firstCount..<firstRate {
             counts.append(answer.int64(index, column))
@@ -381,6 +447,19 @@ struct ReportReader {
             opened: answer.string(index, afterRates + 1).map {
                 $0.split(separator: " ").compactMap { Int64($0) }
             })
+    }
+
+    /// Reads a rate, and makes its interval: as SQL it would be planned sixteen times over, which takes
+    /// longer than the rest of a small report.
+    private func rate(
+        _ answer: borrowing PostgresResult, _ index: Int, _ column: Int
+    ) -> RateValue {
+        let (part, whole) = (answer.int64(index, column), answer.int64(index, column + 1))
+        guard let part, let whole else {
+            return RateValue(
+                numerator: part, denominator: whole, value: nil, low: nil, high: nil)
+        }
+        return Statistics.rate(part, of: whole)
     }
 
     /// Reads `category:action:units` of `sql/report/opening.sql`, and whether there was a look at all.

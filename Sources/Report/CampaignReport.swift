@@ -169,7 +169,9 @@ package struct CampaignReport: Sendable {
     package let totals: ReportRow
     /// In their order.
     package var rows: [ReportRow]
-    /// The same stamp and the same options give the same counts.
+    /// Whether all events are soon read; false where nobody asked.
+    package var isOfFewEvents = false
+    /// The same stamp and the same options give the same counts; empty where nobody asked for one.
     package var stamp = ""
 
     /// The dimensions whose values have labels: the name of the label, and its place.

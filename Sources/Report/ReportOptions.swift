@@ -114,7 +114,7 @@ package struct ReportOptions: Sendable {
 /// Whether a report has what needs the events of devices around each message: influenced, converted,
 /// time to open.
 package enum ReportJourneys: String, Sendable {
-    /// Where there are few events, so that all of them are soon read.
+    /// Where there are few events, so that it is soon done.
     case auto
     /// However long it takes.
     case always
@@ -123,6 +123,8 @@ package enum ReportJourneys: String, Sendable {
 
     /// How many stored events are few: nobody who did not ask for it should wait.
     static let fewEvents = 300_000
+    /// The same of a report of one campaign, for which the units of a few devices are looked at.
+    static let fewEventsOfCampaign = 3_000_000
 }
 
 /// What rows are sorted by: numbers fall, names rise.

@@ -42,6 +42,7 @@ struct ReportStatement {
             "campaign": isByCampaign ? "coalesce(campaign_id, '(unattributed)')" : "NULL::text",
             "cell campaign": isByCampaign ? "e.campaign_id" : "NULL::text",
             "time one": places[0].label, "time two": places[1].label,
+            "one of unit": places[0].ofUnit, "two of unit": places[1].ofUnit,
             "page": page,
             "conversion window": "interval '\(options.conversionHours) hours'",
         ])
@@ -63,6 +64,8 @@ struct ReportStatement {
             var key = "NULL::text"
             /// Of the `quarter` of a row.
             var label = "NULL::text"
+            /// ``key``, or what is a label of rows by time.
+            var ofUnit = "NULL::text"
         }
         private var places = [Place(), Place()]
         private let dimensions: [ReportDimension]
@@ -95,6 +98,10 @@ struct ReportStatement {
                     places[index].column = dimension.column
                     places[index].key = name
                 }
+                places[index].ofUnit =
+                    time != nil && dimension.isTime
+                    ? (dimension == .day ? Schema.dayKey : Schema.hourKey)("first_at")
+                    : places[index].key
             }
         }
 
@@ -127,8 +134,11 @@ struct ReportStatement {
     /// The first column of the counts.
     static let firstCount = 10
 
-    /// Totals flag, keys, flags, time to open, buttons, then counts, then rates with five columns
-    /// each, how many units pressed any button, and how many were opened how soon.
+    /// Of a rate: its numerator and its denominator.
+    static let rateColumns = 2
+
+    /// Totals flag, keys, flags, time to open, buttons, then counts, then ``rateColumns`` for each rate,
+    /// how many units pressed any button, and how many were opened how soon.
     private static var columns: String {
         var columns = [
             "is_total", "app", "campaign_id", "one", "two", "flag_names", "p50", "p90", "p99",
@@ -137,10 +147,7 @@ struct ReportStatement {
         columns += ReportCount.allCases.map { "\($0.rawValue)::bigint" }
         for rate in ReportRate.allCases {
             let name = rate.rawValue
-            let parts = "\(name)_numerator::bigint, \(name)_denominator::bigint"
-            columns += [
-                parts, name, "tapline.wilson_low(\(parts))", "tapline.wilson_high(\(parts))",
-            ]
+            columns += ["\(name)_numerator::bigint", "\(name)_denominator::bigint"]
         }
         columns += ["loud_actions::bigint", "opened"]
         return columns.joined(separator: ", ")

@@ -80,8 +80,11 @@ package enum SpoolFiles {
             else { continue }
             let record = try rethrow { () throws(SystemError) -> SpoolRecord? in
                 let limit = try cursor.file.size()
-                if let mark, number == mark.segment, try !cursor.seek(to: mark, limit: limit) {
-                    return nil
+                if let mark, number == mark.segment {
+                    // Nothing is after the end, and only a walk over all records before would tell
+                    // whether the mark is of this spool.
+                    guard mark.offset < UInt64(limit), try cursor.seek(to: mark, limit: limit)
+                    else { return nil }
                 }
                 while true {
                     switch try cursor.next(limit: limit) {

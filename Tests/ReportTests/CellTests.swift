@@ -134,14 +134,23 @@ import Testing
         _ base: ReportBase, _ question: Question,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        let fromCells = try base.report { $0 = question.options }
-        let fromEvents = try base.report {
-            $0 = question.options
-            $0.isFromEvents = true
+        for (journeys, isByActivity) in [
+            (ReportJourneys.never, false), (.always, false), (.never, true), (.always, true),
+        ] {
+            func report(isFromEvents: Bool) throws -> CampaignReport {
+                try base.report {
+                    $0 = question.options
+                    $0.journeys = journeys
+                    $0.isByActivity = isByActivity
+                    $0.isFromEvents = isFromEvents
+                }
+            }
+            let (cells, events) = try (report(isFromEvents: false), report(isFromEvents: true))
+            #expect(
+                cells.totals == events.totals && cells.rows == events.rows,
+                "\(question), journeys \(journeys), by activity \(isByActivity)",
+                sourceLocation: sourceLocation)
         }
-        #expect(
-            fromCells.totals == fromEvents.totals && fromCells.rows == fromEvents.rows,
-            "\(question)", sourceLocation: sourceLocation)
     }
 
     @Test(arguments: 0..<24) func cellsChangeNoReport(seed: UInt64) throws {
@@ -224,7 +233,10 @@ import Testing
             """)
         let marked = try base.connection.query(
             "SELECT app || ':' || device_id FROM tapline.test_device")
-        let report = try base.report { $0 = question.options }
+        let report = try base.report {
+            $0 = question.options
+            $0.journeys = .never
+        }
         let directory = try TestDirectory.make()
         defer { TestDirectory.remove(directory) }
         let lines = (0..<rows.rows).map { rows.string($0, 0)! + "\n" }.joined()

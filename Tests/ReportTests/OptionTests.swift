@@ -84,4 +84,23 @@ import Testing
             try base.rebuild()
         }
     }
+
+    @Test func journeysAreLookedAtWhereThatIsSoonDone() throws {
+        let base = try ReportBase()
+        try base.add([Seed(.received, campaign: "a"), Seed(.clicked, campaign: "a", at: 5)])
+        for (stored, ofAll, ofOne) in [
+            (300_000, true, true), (300_001, false, true), (3_000_000, false, true),
+            (3_000_001, false, false),
+        ] {
+            try base.connection.execute("UPDATE tapline.turn SET segment_rows = \(stored)")
+            for (campaign, isLookedAt) in [(nil, ofAll), ("a", ofOne)] {
+                let report = try base.report {
+                    $0.journeys = .auto
+                    $0.campaign = campaign
+                }
+                #expect(report.hasJourneys == isLookedAt)
+                #expect(report.totals.timeToOpen?.p50 == (isLookedAt ? 5 : nil))
+            }
+        }
+    }
 }

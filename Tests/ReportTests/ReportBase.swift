@@ -98,13 +98,13 @@ final class ReportBase {
                 INSERT INTO tapline.event (key, unit, inbox_unit, event_time, received_at, type,
                     time_rule, app, message_uid, device_id, campaign_id, inbox_message_uid,
                     platform, app_version, opens_app, is_test, silent, batch, segment,
-                    os_version, locale, country, provider)
+                    os_version, locale, country, provider, occurred_at)
                 SELECT $1::uuid, encode(m || d, 'hex')::uuid,
                     CASE WHEN $7::text IS NOT NULL
                         THEN encode(tapline.hash64($4, $7) || d, 'hex')::uuid END,
                     to_timestamp($2::float8), to_timestamp($2::float8 + $3::float8), $8::int2, 0,
                     $4, $5, $6, $9::text, $7, $10, $11, $12, $13, $14, $15, $16::int4,
-                    $17, $18, $19, $20
+                    $17, $18, $19, $20, to_timestamp($2::float8)
                 FROM (SELECT coalesce(tapline.hash64($4, $5), '\\x0000000000000000') AS m,
                     coalesce(tapline.hash64($4, $6), '\\x0000000000000000') AS d) h
                 """,
@@ -184,6 +184,8 @@ final class ReportBase {
             FROM placed, (VALUES (1), (-1)) v(sign)) c;
             DELETE FROM tapline.cell_quarter;
             DELETE FROM tapline.cell_hour;
+            DELETE FROM tapline.cell_dimension;
+            DELETE FROM tapline.cell_time;
             """)
     }
 

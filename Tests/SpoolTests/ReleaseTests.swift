@@ -187,4 +187,17 @@ struct ReleaseTests {
         }
         #expect(try SpoolFiles.first(directory: fixture.path, from: mark) == nil)
     }
+
+    /// A report looks there each time, most often when all of the spool has been loaded.
+    @Test(.timeLimit(.minutes(1)))
+    func nothingIsReadWhereNothingIsAfterTheMark() throws {
+        let fixture = try SpoolFixture.filled(1).fixture
+        let first = try #require(try SpoolFiles.first(directory: fixture.path, from: nil))
+        // More than could be read in that time, and none of it takes place on the disk.
+        let bytes = 1 << 38
+        #expect(unsafe truncate(fixture.path + "/000000000001.seg", bytes) == 0)
+        let end = SpoolMark(
+            segment: first.mark.segment, offset: UInt64(bytes), chain: first.mark.chain)
+        #expect(try SpoolFiles.first(directory: fixture.path, from: end) == nil)
+    }
 }

@@ -3,6 +3,7 @@ CREATE OR REPLACE FUNCTION tapline.merge_cells() RETURNS int
 LANGUAGE plpgsql SET jit = off SET work_mem = '128MB' AS $$
 DECLARE
     open_segment int;
+    number int;
     done int;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtextextended('tapline.cells', 0)) THEN
@@ -68,6 +69,23 @@ BEGIN
         brin_summarize_new_values('tapline.cell_quarter_place'),
         brin_summarize_new_values('tapline.cell_hour_place'),
         brin_summarize_new_values('tapline.cell_past_place');
+
+    -- Last, as the rows are locked to the end. Where special units are many a report computes them anyhow.
+    IF (SELECT count(*) FROM (SELECT FROM tapline.special_unit LIMIT 1001) few) <= 1000 THEN
+        FOR number IN
+            SELECT DISTINCT segment FROM tapline.special_unit
+            WHERE campaigns IS NULL AND segment < open_segment
+                AND to_regclass(format('tapline.event_%s', segment)) IS NOT NULL
+        LOOP
+            EXECUTE format(
+                $query$
+                UPDATE tapline.special_unit s SET campaigns = ARRAY(
+                    SELECT DISTINCT campaign_id FROM tapline.event_%1$s e
+                    WHERE e.unit = s.unit AND campaign_id IS NOT NULL)
+                WHERE segment = %1$s AND campaigns IS NULL
+                $query$, number);
+        END LOOP;
+    END IF;
 
     UPDATE tapline.segment SET state = 'sealed'
     WHERE state = 'closing' AND segment < open_segment;

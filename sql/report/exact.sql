@@ -1,6 +1,6 @@
 -- The definition of a unit, as CTE `exact`: one row a unit of the events in `source`.
 -- Rules: docs/reports.md "Who belongs where". Placeholder `sibling` is the sent events, with their
--- message, that name a campaign, of messages in `orphan`; `journey` adds what devices did around
+-- message, that name a campaign, of messages in `orphan`, which `orphan` narrows; `journey` adds what devices did around
 -- their messages, or nothing. $2 and $3 are the period (half-open), which `any time` lets pass, $5 the
 -- campaign.
 
@@ -79,7 +79,7 @@ campaign AS (
     WHERE f.second <> f.second_max AND j.second IS NOT NULL
     ORDER BY j.target, j.event_time, j.key
 ), orphan AS (
-    SELECT DISTINCT tapline.unit_message(unit) AS message FROM folded WHERE campaign_id IS NULL
+    SELECT DISTINCT tapline.unit_message(unit) AS message FROM folded WHERE campaign_id IS NULL<orphan>
 ), message_campaign AS (
     SELECT DISTINCT ON (message) message, campaign_id
     FROM (

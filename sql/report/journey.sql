@@ -1,13 +1,11 @@
 -- What devices did around their messages, as CTE `journey`: bits of units. Rules: docs/reports.md
--- "Influenced, converted, time to open". $1 and $4 as for `source`.
+-- "Influenced, converted, time to open". Placeholder `life of no message` is the launches and
+-- conversions that name no message, as `e`.
 life AS (
     SELECT tapline.unit_device(target) AS device, event_time AS at, type, key
     FROM joined WHERE states & (5 << 14) <> 0
     UNION ALL
-    SELECT tapline.unit_device(e.unit), e.event_time, e.type, e.key
-    FROM tapline.event e
-    WHERE e.batch <= $1 AND e.message_uid IS NULL AND e.type IN (14, 16)
-        AND ($4::text IS NULL OR e.app = $4)
+    SELECT tapline.unit_device(e.unit), e.event_time, e.type, e.key FROM <life of no message>
 ), step AS (
     -- The life of each device: 1 a message came, 2 it was clicked, 3 the app was launched, 4 something
     -- was bought.

@@ -3,7 +3,7 @@
 place AS (
     -- A whole unit (part 0) is in a row and in the totals.
     SELECT u.unit, p.part, u.piece_one, u.piece_two, u.states & (1 << 22) = 0 AS is_loud,
-        CASE WHEN p.part = 1 THEN ARRAY[app, <campaign>, <one>, <two>] END AS key
+        CASE WHEN p.part = 1 THEN ARRAY[app, <campaign>, <one of unit>, <two of unit>] END AS key
     FROM unit u JOIN (VALUES (1), (2)) p(part) ON u.part IN (0, p.part)
     WHERE (NOT u.is_test OR $6::boolean) AND u.states & ((1 << 20) | (1 << 8)) <> 0
 ), first_click AS (
@@ -33,7 +33,9 @@ opening AS (
                 JOIN place p ON p.unit = c.target AND (p.part = 2
                     OR p.piece_one IS NOT DISTINCT FROM c.piece_one
                         AND p.piece_two IS NOT DISTINCT FROM c.piece_two)
-            WHERE c.in_piece AND tapline.unit_device(c.target) <> '\x0000000000000000') s
+            WHERE c.in_piece AND tapline.unit_device(c.target) <> '\x0000000000000000'
+            -- To be computed once a row, and not for each count.
+            OFFSET 0) s
         WHERE seconds IS NOT NULL
         GROUP BY part, key) o
 ),

@@ -19,7 +19,7 @@ typedef struct {
     int direct;  // nonzero: no proxy, whatever the environment says
 } tapline_request;
 
-// The set of connections; NULL when memory is short. At most `connections` are open.
+// The set of connections; NULL when libcurl is not there, or memory is short. At most `connections` are open.
 tapline_transfers *tapline_transfers_create(long connections);
 void tapline_transfers_free(tapline_transfers *set);
 

@@ -42,13 +42,14 @@ package struct HTMLReport: Sendable {
             }
             var byTime = try part(.day).read(connection)
             if TimePlot(byTime).slots <= fewDays { byTime = try part(.hour).read(connection) }
-            // The time of a click is of an event. Where all of them have been read, it may be done
-            // again; else cells know when its message was first seen.
+            // The time of a click is of an event. Where all of them are soon read, or somebody would
+            // wait, they are; else cells know when its message was first seen.
+            let hasClicks =
+                options.isByActivity || options.journeys == .always
+                || main.hasJourneys && main.isOfFewEvents
             return HTMLReport(
                 main: main, byTime: byTime,
-                byHour: try part(
-                    .hour, isByActivity: options.isByActivity || main.hasJourneys
-                ).read(connection),
+                byHour: try part(.hour, isByActivity: hasClicks).read(connection),
                 byPlatform: try part(.platform).read(connection),
                 scope: [options.app, options.campaign].compactMap { $0 })
         }

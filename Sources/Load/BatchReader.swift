@@ -6,8 +6,9 @@ import Spool
 /// filled.
 ///
 /// It serves one session: it begins at the checkpoint of that session and is ended with it. Two
-/// batches go to and fro, the loader's and the one that grows here, so memory is bounded. All calls
-/// are safe from any thread; ``end()`` has to be called in the end.
+/// batches go to and fro, the loader's and the one that grows here, so memory is bounded. What closed
+/// segments hold of a batch that is full is asked here, too, while it waits. All calls are safe from any
+/// thread; ``end()`` has to be called in the end.
 final class BatchReader: Sendable {
     /// Why no more records come.
     private enum End: Sendable {
@@ -21,6 +22,8 @@ final class BatchReader: Sendable {
         var next = LoadBatch()
         /// When its first record has waited long enough; it grows on until somebody takes it.
         var due: Microseconds = 0
+        /// Whether closed segments have been asked about it.
+        var isAsked = false
         var isDraining = false
         var isEnding = false
         var end: End?
@@ -29,6 +32,7 @@ final class BatchReader: Sendable {
     private let spool: Spool
     private let settings: LoadSettings
     private let metrics: LoadMetrics
+    private let makeLookAhead: (@Sendable () -> LookAhead)?
     /// The reader's number in the spool.
     private let number: UInt64
     private let state = Sync.Monitor(State())
@@ -36,11 +40,14 @@ final class BatchReader: Sendable {
 
     /// Starts to read.
     ///
-    /// - Parameter checkpoint: Where to begin; nil begins at the oldest segment.
+    /// - Parameters:
+    ///   - checkpoint: Where to begin; nil begins at the oldest segment.
+    ///   - lookAhead: Makes what asks closed segments; called on the thread.
     /// - Throws: ``LoadError/otherHistory`` when the checkpoint is not of this spool's history, or
     ///   ``LoadError/spool(_:)``; nothing is started then.
     init(
-        _ spool: Spool, from checkpoint: SpoolMark?, settings: LoadSettings, metrics: LoadMetrics
+        _ spool: Spool, from checkpoint: SpoolMark?, settings: LoadSettings, metrics: LoadMetrics,
+        lookAhead: (@Sendable () -> LookAhead)? = nil
     ) throws(LoadError) {
         let reader: SpoolReader
         do throws(SpoolError) {
@@ -53,6 +60,7 @@ final class BatchReader: Sendable {
         self.spool = spool
         self.settings = settings
         self.metrics = metrics
+        makeLookAhead = lookAhead
         number = reader.reader
         // Handed to the thread, to which it belongs from then on.
         let handed = Sync.Monitor<SpoolReader?>(reader)
@@ -80,10 +88,16 @@ final class BatchReader: Sendable {
         _ = state.wait(until: due) { state in
             state.end != nil || settings.isFull(state.next) ? true : nil
         }
-        let end = state.withLock { state in
+        var end: End?
+        let isTaken = state.wait(until: Clock.deadline(inMilliseconds: 250)) { state -> Bool? in
+            // What is asked for here is there sooner than what the loader would ask for.
+            if state.end == nil, isToBeAsked(state) { return nil }
             swap(&state.next, &batch)
-            return batch.isEmpty ? state.end : nil
+            state.isAsked = false
+            end = batch.isEmpty ? state.end : nil
+            return true
         }
+        guard isTaken != nil else { return true }
         state.broadcast()
         switch end {
         case nil: return true
@@ -114,8 +128,9 @@ final class BatchReader: Sendable {
 
     private func run(_ reader: SpoolReader) {
         var end = End.drained
+        var lookAhead = makeLookAhead?()
         do throws(LoadError) {
-            while try takeRecord(of: reader) {}
+            while try takeRecord(of: reader, &lookAhead) {}
         } catch {
             end = .failed(error)
         }
@@ -126,19 +141,28 @@ final class BatchReader: Sendable {
     private enum Task {
         case read
         case drain
+        /// To ask closed segments about the batch.
+        case ask
         case end
     }
 
     /// Waits until the batch has room, then adds the next record to it.
     ///
     /// - Returns: False when there is nothing more to do.
-    private func takeRecord(of reader: SpoolReader) throws(LoadError) -> Bool {
+    private func takeRecord(
+        of reader: SpoolReader, _ lookAhead: inout LookAhead?
+    ) throws(LoadError) -> Bool {
         let task = state.wait { state -> Task? in
             if state.isEnding { return .end }
+            if isToBeAsked(state) { return .ask }
             if settings.isFull(state.next) { return nil }
             return state.isDraining ? .drain : .read
         }
         if task == .end { return false }
+        if task == .ask {
+            ask(&lookAhead)
+            return true
+        }
         let record: SpoolRecord?
         do throws(SpoolError) {
             // Draining and ending cut it short.
@@ -150,6 +174,23 @@ final class BatchReader: Sendable {
         guard let record else { return task == .read }
         try append(record)
         return true
+    }
+
+    /// Whether closed segments are to be asked about the batch before it is taken.
+    private func isToBeAsked(_ state: borrowing State) -> Bool {
+        makeLookAhead != nil && !state.isAsked && settings.isFull(state.next)
+    }
+
+    /// Asks closed segments about the batch, which is full: nothing is added to it, and until this is done it
+    /// is not taken.
+    private func ask(_ lookAhead: inout LookAhead?) {
+        let events = state.withLock { $0.next.events }
+        var inquiry = lookAhead?.inquire(events)
+        state.withLock { state in
+            state.isAsked = true
+            state.next.inquiry = inquiry.take()
+        }
+        state.broadcast()
     }
 
     private func append(_ record: SpoolRecord) throws(LoadError) {

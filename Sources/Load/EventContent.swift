@@ -52,19 +52,37 @@ package enum StoredVerdict: Sendable {
 /// It lives only in memory, so it may change between versions. It need not resist forgery: who
 /// forges a collision only makes a conflict of their own count as a duplicate.
 func contentHash(_ bytes: RawSpan) -> UInt64 {
-    var hash: UInt64 = 0x9E37_79B9_7F4A_7C15 ^ UInt64(bytes.byteCount)
+    let count = bytes.byteCount
+    var hash: UInt64 = 0x9E37_79B9_7F4A_7C15 ^ UInt64(count)
     var index = 0
-    while bytes.byteCount &- index >= 8 {
-        // SAFETY: index + 8 <= count by the loop condition.
-        let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+    while count &- index > 8 {
+        // SAFETY: index + 8 < count by the loop condition.
+        let word = unsafe bytes.unsafeLoadUnaligned(
+            fromUncheckedByteOffset: index, as: UInt64.self)
         hash = mixed(hash ^ word)
         index &+= 8
     }
+    // The last eight bytes, some of which may have been read before; of less than eight all, some twice.
     var rest: UInt64 = 0
-    while index < bytes.byteCount {
-        // SAFETY: index < count by the loop condition.
-        rest = unsafe rest << 8 | UInt64(bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self))
-        index &+= 1
+    if count >= 8 {
+        // SAFETY: it ends where the bytes end.
+        rest = unsafe bytes.unsafeLoadUnaligned(
+            fromUncheckedByteOffset: count &- 8, as: UInt64.self)
+    } else if count >= 4 {
+        // SAFETY: both are within the bytes.
+        let (first, last) = unsafe (
+            bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt32.self),
+            bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: count &- 4, as: UInt32.self)
+        )
+        rest = UInt64(first) << 32 | UInt64(last)
+    } else if count > 0 {
+        // SAFETY: each is a byte of the bytes.
+        let (first, middle, last) = unsafe (
+            bytes.unsafeLoad(fromUncheckedByteOffset: 0, as: UInt8.self),
+            bytes.unsafeLoad(fromUncheckedByteOffset: count / 2, as: UInt8.self),
+            bytes.unsafeLoad(fromUncheckedByteOffset: count &- 1, as: UInt8.self)
+        )
+        rest = UInt64(first) << 16 | UInt64(middle) << 8 | UInt64(last)
     }
     hash = mixed(hash ^ rest)
     return hash == 0 ? 1 : hash

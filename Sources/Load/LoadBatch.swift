@@ -51,6 +51,8 @@ struct LoadBatch: ~Copyable, Sendable {
         static let filledFirst: UInt32 = 1 << 31
     }
 
+    /// What closed segments were asked about the rows before they have their turn.
+    var inquiry: Inquiry?
     private(set) var records: [Record] = []
     /// Of each row the id of the dead letter that it is, in a batch of these; else none.
     private(set) var letters: [Int64] = []
@@ -151,6 +153,7 @@ struct LoadBatch: ~Copyable, Sendable {
 
     /// Forgets all rows and keeps the memory.
     mutating func removeAll() {
+        inquiry = nil
         isPressed = false
         filled.removeAll(keepingCapacity: true)
         originals.removeAll(keepingCapacity: true)

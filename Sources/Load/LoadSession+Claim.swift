@@ -22,7 +22,8 @@ extension LoadSession {
         epoch = SpoolID.random()
     }
 
-    private static func connect(
+    /// Connects as a session does that reads closed segments by their indexes.
+    static func connect(
         _ database: () throws(PostgresError) -> String, _ settings: LoadSettings,
         _ applicationName: String
     ) throws(LoadError) -> PostgresConnection {

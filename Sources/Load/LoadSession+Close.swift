@@ -64,7 +64,7 @@ extension LoadSession {
             COMMIT
             """
         ) { box.segment.start(number: next) }
-        picture.filters.add(filter, segment: full)
+        picture.closed.add([(full, filter)])
         picture.putOpen(box)
         Log.info("closed segment \(full) of the event table")
         return true

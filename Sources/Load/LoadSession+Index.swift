@@ -18,8 +18,7 @@ extension LoadSession {
         // may not be stored there, so all of it is read again.
         if turn.isOtherHistory {
             Log.warn("the database has another history than before, reading it again")
-            picture.filters = FilterStack()
-            picture.several = []
+            picture.closed.removeAll()
             picture.forget()
         }
         if picture.generation != turn.generation {
@@ -222,7 +221,7 @@ extension LoadSession {
         var wanted: [Int] = []
         for row in 0..<closed.rows {
             let number = Int(closed.int64(row, 0) ?? 0)
-            if picture.filters.contains(segment: number) { continue }
+            if picture.closed.contains(segment: number) { continue }
             if closed.bool(row, 1) == true {
                 try makeFilter(of: number)
             } else {
@@ -244,7 +243,7 @@ extension LoadSession {
                 filters.append((number, filter))
             }
             wanted.removeFirst(part.count)
-            picture.filters.add(filters, ahead: wanted.count)
+            picture.closed.add(filters, ahead: wanted.count)
         }
     }
 
@@ -256,7 +255,7 @@ extension LoadSession {
         _ = try connection.statement(
             "UPDATE tapline.segment SET filter = $2 WHERE segment = $1",
             [.int32(Int32(number)), .bytes(filter.bytes)])
-        picture.filters.add(filter, segment: number)
+        picture.closed.add([(number, filter)])
     }
 
     /// Folds stored rows into a segment; nothing is written.

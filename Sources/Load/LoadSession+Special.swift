@@ -16,7 +16,7 @@ extension LoadSession {
         var units: [Unit] = []
         var segments: [Int32] = []
         for unit in fold.specials where open.list(unit) {
-            for segment in candidates(of: unit) + [open.number] {
+            for segment in picture.closed.candidates(of: unit) + [open.number] {
                 units.append(unit)
                 segments.append(Int32(segment))
             }
@@ -91,7 +91,7 @@ extension LoadSession {
                     reach.units.formUnion([named, link.namer])
                 }
             } else if named != link.namer {
-                for segment in candidates(of: named) {
+                for segment in picture.closed.candidates(of: named) {
                     requests.insert(.only(named), in: segment)
                 }
             }
@@ -110,30 +110,30 @@ extension LoadSession {
     }
 
     private func isLoose(_ message: UInt64) -> Bool {
-        let holding = picture.filters.segments(holding: .message(message))
-        return picture.filters.segments(holding: .loose(message)).contains(where: holding.contains)
+        let holding = picture.closed.segments(holding: .message(message))
+        return picture.closed.segments(holding: .loose(message)).contains(where: holding.contains)
     }
 
     /// Who names some units, or any unit of some messages, in closed segments.
     private func olderNamers(
         of units: Set<Unit>, messages: Set<UInt64>
     ) throws(LoadError) -> [Unit: Set<Unit>] {
-        guard picture.filters.count > 0 else { return [:] }
+        guard picture.closed.count > 0 else { return [:] }
         var requests = Requests()
         for unit in units {
-            for segment in picture.filters.segments(holding: .named(unit)) {
+            for segment in picture.closed.segments(holding: .named(unit)) {
                 requests.insert(.only(unit), in: segment)
             }
         }
         // Few messages ever: no filter knows of them.
         if !messages.isEmpty {
-            for segment in picture.filters.all {
+            for segment in picture.closed.all {
                 for message in messages { requests.insert(.all(of: message), in: segment) }
             }
         }
         var found: [Unit: Set<Unit>] = [:]
         requests.settle()
-        for (segment, parameters) in Self.calls(requests) {
+        for (segment, parameters) in SegmentQuestion.calls(requests) {
             let answer = try connection.statement(
                 """
                 SELECT e.inbox_unit, e.unit
@@ -168,12 +168,12 @@ extension LoadSession {
         }
         var requests = Requests()
         for unit in reach.units where !open.setSpecial(unit, &fold) {
-            for segment in candidates(of: unit) {
+            for segment in picture.closed.candidates(of: unit) {
                 requests.insert(.only(unit), in: segment)
             }
         }
         for message in reach.messages.union(reach.orphans) {
-            for segment in picture.filters.segments(holding: .message(message)) {
+            for segment in picture.closed.segments(holding: .message(message)) {
                 requests.insert(.all(of: message), in: segment)
             }
         }

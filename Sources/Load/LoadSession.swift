@@ -77,9 +77,10 @@ struct LoadSession: ~Copyable {
         // that has committed. After a failure before, it is as good as it was.
         guard let box = picture.takeOpen() else { throw .schema("no segment is open") }
         try fold(box.segment.unfolded.take(for: batch.events), into: &box.segment)
+        let early = batch.inquiry.take()
         var stored: Stored
         do throws(LoadError) {
-            stored = try decide(&batch, isolatingRows: isolatingRows, turn, box.segment)
+            stored = try decide(&batch, early, isolatingRows: isolatingRows, turn, box.segment)
         } catch {
             picture.putOpen(box)
             throw error
@@ -120,12 +121,14 @@ struct LoadSession: ~Copyable {
     /// Decides each row, writes down the conflicts and what is said of devices, and gives rows what was
     /// known of theirs; the picture of the open segment stays as it is.
     ///
-    /// - Parameter isolatingRows: Whether to store the rows too, and make dead letters of some.
+    /// - Parameters:
+    ///   - early: What closed segments were asked about the batch before the turn.
+    ///   - isolatingRows: Whether to store the rows too, and make dead letters of some.
     private mutating func decide(
-        _ batch: inout LoadBatch, isolatingRows: Bool, _ turn: Turn,
-        _ open: borrowing OpenSegment
+        _ batch: inout LoadBatch, _ early: consuming Inquiry?, isolatingRows: Bool,
+        _ turn: Turn, _ open: borrowing OpenSegment
     ) throws(LoadError) -> Stored {
-        let older = try self.older(than: open, batch)
+        let older = try self.older(than: open, batch, early)
         var decision = Decision(batch, open, older)
         try writeDevices(batch, decision.verdicts, turn)
         try fillFromDevices(&batch, decision.verdicts)

@@ -122,7 +122,7 @@ package final class Loader: Sendable {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim()
-        let reader = try startReader(from: checkpoint)
+        let reader = try startReader(from: checkpoint, asking: picture.closed)
         // Not before: what another history has counted is not of this spool.
         ledger.setLoaded(session.claimed, of: spool.id)
         // Whatever it has read ahead is read again by the next session, from the checkpoint on.
@@ -187,9 +187,15 @@ package final class Loader: Sendable {
     ///
     /// - Throws: ``LoadError/otherHistory`` when the checkpoint is not of this spool's history.
     private func startReader(
-        from checkpoint: SpoolMark?
+        from checkpoint: SpoolMark?, asking closed: ClosedSegments
     ) throws(LoadError) -> BatchReader {
-        let reader = try BatchReader(spool, from: checkpoint, settings: settings, metrics: metrics)
+        let reader = try BatchReader(
+            spool, from: checkpoint, settings: settings, metrics: metrics
+        ) { [database, settings] in
+            LookAhead(closed) { () throws(LoadError) in
+                try LoadSession.connect(database, settings, "tapline ahead")
+            }
+        }
         let isStopping = state.withLock { state in
             state.reader = reader
             return state.isStopping

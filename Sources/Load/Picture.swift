@@ -15,10 +15,8 @@ final class Picture {
     var generation: Int64 = -1
     /// The open segment; nil while it is changed by a transaction whose end is not known.
     private var open: OpenBox?
-    /// The filters of the others.
-    var filters = FilterStack()
-    /// Messages that are known to have several units in a closed segment.
-    var several: Set<SegmentMessage> = []
+    /// The others.
+    let closed = ClosedSegments()
     /// The device halves of the test devices.
     var testDevices: Set<UInt64> = []
 
@@ -27,11 +25,6 @@ final class Picture {
 
     /// Whether any device is known in the database; it stays so.
     var hasDevices = false
-
-    struct SegmentMessage: Hashable {
-        let segment: Int
-        let message: UInt64
-    }
 
     /// The number of the open segment, if it is known.
     var openNumber: Int? { open?.segment.number }

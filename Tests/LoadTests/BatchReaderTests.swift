@@ -27,14 +27,15 @@ import Testing
 
         func reader(
             from mark: SpoolMark? = nil, rowsMax: Int = 50_000, bytesMax: Int = .max,
-            ageMilliseconds: Int = 1
+            ageMilliseconds: Int = 1, lookAhead: (@Sendable () -> LookAhead)? = nil
         ) throws -> BatchReader {
             var settings = LoadSettings()
             settings.batchRowsMax = rowsMax
             settings.batchBytesMax = bytesMax
             settings.batchAgeMilliseconds = ageMilliseconds
             return try BatchReader(
-                spool, from: mark, settings: settings, metrics: LoadMetrics(registry: Registry()))
+                spool, from: mark, settings: settings, metrics: LoadMetrics(registry: Registry()),
+                lookAhead: lookAhead)
         }
 
         /// Spools a record and waits until it is durable.

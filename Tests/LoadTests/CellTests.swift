@@ -150,6 +150,22 @@ import Testing
         return session
     }
 
+    /// What asks the closed segments that a picture knows of.
+    static func lookAhead(_ fixture: Fixture, _ picture: Picture) -> LookAhead {
+        let conninfo = fixture.conninfo
+        return LookAhead(picture.closed) { () throws(LoadError) in
+            try LoadSession.connect({ conninfo }, LoadSettings(), "tapline ahead")
+        }
+    }
+
+    /// What they say of some events; nil if there are none.
+    static func inquire(
+        _ fixture: Fixture, _ picture: Picture, _ events: [UnitEvent]
+    ) -> Inquiry? {
+        var ahead = lookAhead(fixture, picture)
+        return ahead.inquire(events)
+    }
+
     static func batch(
         _ lines: [String], mark: UInt64, receivedAt now: Microseconds = 1_788_400_000_000_000
     ) throws -> LoadBatch {
@@ -241,6 +257,13 @@ import Testing
             if dice.chance(0.1) {
                 first = try Self.session(fixture, settings)
             }
+            // What closed segments hold may be asked before whatever comes now.
+            var firstEarly: Inquiry?
+            var secondEarly: Inquiry?
+            if news.chance(0.4) {
+                firstEarly = Self.inquire(fixture, first.picture, batch.events)
+                secondEarly = Self.inquire(fixture, second.picture, batch.events)
+            }
             if dice.chance(0.1) {
                 // The session dies at some moment; the next one goes on with what it knows.
                 let open = try fixture.int("SELECT segment FROM tapline.turn")
@@ -266,9 +289,11 @@ import Testing
                 try fixture.run("DELETE FROM tapline.batch_news WHERE batch % 2 = \(step % 2)")
             }
             if dice.chance(0.7) {
+                batch.inquiry = firstEarly.take()
                 _ = try first.load(&batch)
                 try first.closeSegmentIfFull()
             } else {
+                batch.inquiry = secondEarly.take()
                 _ = try second.load(&batch)
                 try second.closeSegmentIfFull()
             }

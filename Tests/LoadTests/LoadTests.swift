@@ -187,7 +187,8 @@ struct KeySource {
         var requests = Requests()
         requests.insert(.all(of: 7), in: 1)
         requests.insert(.only(Unit(message: 9, device: 3)), in: 2)
-        var asked = AskedMessages(requests)
+        var asked = AskedMessages()
+        asked.insert(requests)
         asked.setWanted(7)
         asked.setWanted(8)
         let early = asked.isWanted(7)
@@ -203,6 +204,21 @@ struct KeySource {
 }
 
 @Suite struct EventContentTests {
+    @Test(arguments: 0..<40) func everyByteOfACampaignCounts(count: Int) {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 11) }
+        var hashes: Set<UInt64> = [contentHash(bytes.rawSpan)]
+        for index in 0..<count {
+            var other = bytes
+            other[index] ^= 1
+            hashes.insert(contentHash(other.rawSpan))
+        }
+        for more in [0, 11] as [UInt8] { hashes.insert(contentHash((bytes + [more]).rawSpan)) }
+        #expect(hashes.count == count + 3 && !hashes.contains(0))
+        // Wherever the bytes lie.
+        let moved = [7] + bytes
+        #expect(contentHash(moved.rawSpan.extracting(1..<count + 1)) == contentHash(bytes.rawSpan))
+    }
+
     @Test(arguments: [
         // stored campaign, properties; incoming campaign, properties; conflict?
         (1, 1, 1, 1, false), (1, 0, 2, 0, true), (0, 0, 2, 0, false), (1, 0, 0, 0, false),

@@ -43,6 +43,11 @@ struct Requests {
         isSettled = false
     }
 
+    mutating func insert(_ requests: Requests) {
+        list += requests.list
+        isSettled = isSettled && requests.isEmpty
+    }
+
     /// Sorts the list and drops from it what is asked already, by itself or with its message.
     mutating func settle() {
         guard !isSettled else { return }
@@ -85,10 +90,9 @@ struct AskedMessages: ~Copyable {
     private static let found: UInt8 = 1
     private static let wanted: UInt8 = 2
 
-    private var marks: FlatTable<HashKey, UInt8>
+    private var marks = FlatTable<HashKey, UInt8>()
 
-    init(_ requests: Requests) {
-        marks = FlatTable(capacity: requests.list.count)
+    mutating func insert(_ requests: Requests) {
         for request in requests.list {
             _ = marks.slot(adding: HashKey(hash: request.range.first.message), 0)
         }

@@ -1,0 +1,279 @@
+import Event
+import Platform
+import Postgres
+
+/// What a daemon knows of the closed segments without asking the database, and how it asks them.
+///
+/// The loader shares it with ``LookAhead``, which asks for the next batch on a thread of its own. Rows
+/// neither come to a closed segment nor leave it, so it does not matter when one is asked.
+final class ClosedSegments: Sendable {
+    private struct State: ~Copyable {
+        var filters = FilterStack()
+        /// Messages that are known to have several units in a closed segment.
+        var several: Set<SegmentMessage> = []
+        /// Counts the times that all was forgotten.
+        var history = 0
+    }
+
+    private struct SegmentMessage: Hashable {
+        let segment: Int
+        let message: UInt64
+    }
+
+    private let state = Sync.Monitor(State())
+
+    // MARK: Filters
+
+    /// How many segments there are filters of.
+    var count: Int { state.withLock { $0.filters.count } }
+
+    /// The numbers of the segments.
+    var all: [Int] { state.withLock { $0.filters.all } }
+
+    /// See ``Inquiry/history``.
+    var history: Int { state.withLock { $0.history } }
+
+    func contains(segment: Int) -> Bool {
+        state.withLock { $0.filters.contains(segment: segment) }
+    }
+
+    /// See ``FilterStack/add(_:ahead:)``.
+    func add(_ filters: [(segment: Int, filter: SegmentFilter)], ahead: Int = 0) {
+        state.withLock { $0.filters.add(filters, ahead: ahead) }
+    }
+
+    /// Forgets everything: the database has another history.
+    func removeAll() {
+        state.withLock { state in
+            state.filters = FilterStack()
+            state.several = []
+            state.history += 1
+        }
+    }
+
+    /// The numbers of the segments that may hold `entry`; never short of one that does.
+    func segments(holding entry: FilterEntry) -> [Int] {
+        state.withLock { $0.filters.segments(holding: entry) }
+    }
+
+    /// Whether any segment may hold `entry`.
+    func mayHold(_ entry: FilterEntry) -> Bool { state.withLock { $0.filters.mayHold(entry) } }
+
+    /// The segments that may hold events of a unit; never short of one that does.
+    func candidates(of unit: Unit) -> [Int] {
+        state.withLock { state in
+            let holding = state.filters.segments(holding: .message(unit.message))
+            if holding.isEmpty { return [] }
+            let exact = Set(state.filters.segments(holding: .unit(unit)))
+            return holding.filter {
+                exact.contains($0)
+                    || !state.several.contains(.init(segment: $0, message: unit.message))
+            }
+        }
+    }
+
+    // MARK: What is to be asked
+
+    /// A unit whose message some segments of a slice of the filters may hold.
+    private struct Suspect: BitwiseCopyable {
+        let unit: Unit
+        let slice: Int
+        let holding: UInt64
+    }
+
+    /// Events whose filters are asked while the lock is held once.
+    private static let eventsAtOnce = 4096
+
+    /// What is to be asked about the units of some events that the open segment does not know; the marks
+    /// of their messages that filters tell are noted.
+    ///
+    /// - Parameter inquiry: The segments that it has asked before are left out, and those asked now noted.
+    func requests(
+        _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>, _ inquiry: inout Inquiry,
+        over connection: borrowing PostgresConnection
+    ) throws(LoadError) -> Requests {
+        // Segments that are closed meanwhile are left to the next one who asks.
+        let slices = state.withLock { state in
+            if inquiry.history != state.history {
+                inquiry.history = state.history
+                inquiry.segments = []
+            }
+            return state.filters.slices.enumerated().map { index, slice in
+                Self.bits(slice.segments.count)
+                    & ~Self.bits(index < inquiry.segments.count ? inquiry.segments[index] : 0)
+            }
+        }
+        var requests = Requests()
+        var unsure: [(segment: Int, unit: Unit)] = []
+        guard slices.contains(where: { $0 != 0 }) else { return requests }
+        for start in stride(from: events.startIndex, to: events.endIndex, by: Self.eventsAtOnce) {
+            let part = events[start..<min(start + Self.eventsAtOnce, events.endIndex)]
+            state.withLock { state in
+                guard state.history == inquiry.history else { return }
+                let suspects = Self.suspects(open, part, state.filters, slices)
+                Self.ask(suspects, state, &inquiry.older, &requests, &unsure)
+            }
+        }
+        if !unsure.isEmpty {
+            let messages = try several(unsure, over: connection)
+            state.withLock { state in
+                guard state.history == inquiry.history else { return }
+                // Bounded, as it only saves asking again.
+                if state.several.count > 100_000 { state.several = [] }
+                for (segment, message) in messages {
+                    state.several.insert(.init(segment: segment, message: message))
+                }
+                for (segment, unit) in unsure {
+                    if state.several.contains(.init(segment: segment, message: unit.message)) {
+                        Self.ask(unit, in: segment, state.filters, &inquiry.older, &requests)
+                    } else {
+                        requests.insert(.all(of: unit.message), in: segment)
+                    }
+                }
+            }
+        }
+        requests.settle()
+        inquiry.segments = slices.indices.map {
+            max(
+                $0 < inquiry.segments.count ? inquiry.segments[$0] : 0,
+                64 - slices[$0].leadingZeroBitCount)
+        }
+        return requests
+    }
+
+    /// The lowest `count` bits.
+    private static func bits(_ count: Int) -> UInt64 { (1 << UInt64(count)) &- 1 }
+
+    /// The units of some events that segments may hold and the open one does not know.
+    ///
+    /// - Parameter asked: Of each slice of the filters the bits of the segments.
+    private static func suspects(
+        _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>,
+        _ filters: borrowing FilterStack, _ asked: [UInt64]
+    ) -> [Suspect] {
+        var suspects: [Suspect] = []
+        let slices = filters.slices
+        let wanted = asked.indices.filter { asked[$0] != 0 }
+        func ask(_ unit: Unit) {
+            for index in wanted {
+                let holding = slices[index].mask(of: .message(unit.message), among: asked[index])
+                if holding != 0 {
+                    suspects.append(Suspect(unit: unit, slice: index, holding: holding))
+                }
+            }
+        }
+        for index in events.indices {
+            let ahead = index &+ 2 &* Decision.lookAhead
+            if ahead < events.endIndex {
+                open.units.prefetch(events[ahead].unit)
+                for index in wanted {
+                    slices[index].prefetch(.message(events[ahead].unit.message))
+                }
+            }
+            let event = events[index]
+            guard event.unit.message != 0 else { continue }
+            if open.units.slot(of: event.unit) == nil { ask(event.unit) }
+            if event.unit.device == 0, let inbox = event.inbox,
+                open.messages.slot(of: HashKey(hash: inbox.message)) == nil
+            {
+                ask(inbox)
+            }
+        }
+        return suspects
+    }
+
+    /// Asks for units by their messages; whether a message has several units in a segment may have to be
+    /// found out first.
+    private static func ask(
+        _ suspects: [Suspect], _ state: borrowing State, _ older: inout OlderUnits,
+        _ requests: inout Requests, _ unsure: inout [(segment: Int, unit: Unit)]
+    ) {
+        let slices = state.filters.slices
+        for index in suspects.indices {
+            if index + Decision.lookAhead < suspects.count {
+                let ahead = suspects[index + Decision.lookAhead]
+                slices[ahead.slice].prefetch(.several(ahead.unit.message), places: 4)
+                slices[ahead.slice].prefetch(.loose(ahead.unit.message), places: 4)
+            }
+            let (unit, holding) = (suspects[index].unit, suspects[index].holding)
+            let slice = slices[suspects[index].slice]
+            // A message is in the filter of each segment that says it is loose.
+            if slice.mask(of: .loose(unit.message), among: holding) != 0 {
+                older.mark(unit.message, MessageState.loose)
+            }
+            let several = slice.mask(of: .several(unit.message), among: holding)
+            slice.forEach(in: holding & ~several) { segment in
+                requests.insert(.all(of: unit.message), in: segment)
+            }
+            slice.forEach(in: several) { segment in
+                if state.several.contains(.init(segment: segment, message: unit.message)) {
+                    ask(unit, in: segment, state.filters, &older, &requests)
+                } else {
+                    unsure.append((segment, unit))
+                }
+            }
+        }
+    }
+
+    /// Asks for a unit in a segment that holds several of its message, if it may hold this one.
+    private static func ask(
+        _ unit: Unit, in segment: Int, _ filters: borrowing FilterStack,
+        _ older: inout OlderUnits, _ requests: inout Requests
+    ) {
+        if filters.segments(holding: .unit(unit)).contains(segment) {
+            requests.insert(.only(unit), in: segment)
+        }
+        if filters.segments(holding: .sender(unit.message)).contains(segment) {
+            older.mark(unit.message, MessageState.sender)
+        }
+        if filters.segments(holding: .orphan(unit.message)).contains(segment) {
+            older.mark(unit.message, MessageState.orphan)
+        }
+    }
+
+    /// Those of some messages that have several units in a segment.
+    private func several(
+        _ unsure: [(segment: Int, unit: Unit)], over connection: borrowing PostgresConnection
+    ) throws(LoadError) -> [(segment: Int, message: UInt64)] {
+        var found: [(segment: Int, message: UInt64)] = []
+        var messages: [Int: Set<UInt64>] = [:]
+        for (segment, unit) in unsure { messages[segment, default: []].insert(unit.message) }
+        for (segment, set) in messages {
+            let messages = Array(set)
+            let ranges = messages.map { UnitRange.all(of: $0) }
+            func end(_ order: String) -> String {
+                "(SELECT e.unit FROM tapline.event_\(segment) e WHERE e.unit >= a.first "
+                    + "AND e.unit <= a.last ORDER BY e.unit \(order) LIMIT 1)"
+            }
+            let answer = try connection.statement(
+                """
+                SELECT \(end("ASC")) IS DISTINCT FROM \(end("DESC"))
+                FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (first, last, number)
+                ORDER BY number
+                """,
+                [
+                    .uuidArray(ranges.flatMap { $0.first.bytes }),
+                    .uuidArray(ranges.flatMap { $0.last.bytes }),
+                ])
+            for row in 0..<answer.rows where answer.bool(row, 0) == true {
+                found.append((segment, messages[row]))
+            }
+        }
+        return found
+    }
+
+    /// The rows of a batch whose keys segments may hold, by segment.
+    ///
+    /// - Parameter isAsked: Whether a row is asked for by its key.
+    func rows(
+        _ events: [UnitEvent], where isAsked: (UnitEvent) -> Bool
+    ) -> [(segment: Int, rows: [Int])] {
+        var rows: [Int: [Int]] = [:]
+        for row in events.indices where isAsked(events[row]) {
+            for segment in segments(holding: .key(events[row].key)) {
+                rows[segment, default: []].append(row)
+            }
+        }
+        return rows.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+}

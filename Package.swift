@@ -158,7 +158,8 @@ let package = Package(
             name: "DashboardTests", dependencies: ["PythonTesting"],
             exclude: [
                 "browser.py", "harness.py", "test_benchmarks.py", "test_dashboards.py",
-                "test_deploy.py", "test_documents.py", "test_live.py", "test_report.py", "test_openapi.py",
+                "test_deploy.py", "test_documents.py", "test_live.py", "test_report.py",
+                "test_openapi.py",
                 "test_rules.py",
             ], swiftSettings: strict),
         tests(

@@ -5,7 +5,8 @@ import Postgres
 /// What a daemon knows of the closed segments without asking the database, and how it asks them.
 ///
 /// The loader shares it with ``LookAhead``, which asks for the next batch on a thread of its own. Rows
-/// neither come to a closed segment nor leave it, so it does not matter when one is asked.
+/// neither come to a closed segment nor leave it, so it does not matter when one is asked, of a server that
+/// knows that it is closed.
 final class ClosedSegments: Sendable {
     private struct State: ~Copyable {
         var filters = FilterStack()

@@ -50,6 +50,12 @@ struct LookAhead: ~Copyable {
     private let connect: () throws(LoadError) -> PostgresConnection
     private var connection: PostgresConnection?
     private var prepared: Set<String> = []
+    private static let backoffMin: Microseconds = 5_000_000
+    private static let backoffMax: Microseconds = 600_000_000
+    /// At first it is tried again at once: a connection ends when a server does.
+    private var backoff: Microseconds = 0
+    /// When it is tried again after an error.
+    private var nextTry: Microseconds = 0
     /// Knows of nothing: what the open segment will hold by then is not known here.
     private let open = OpenSegment(number: 0)
 
@@ -64,7 +70,7 @@ struct LookAhead: ~Copyable {
     ///
     /// - Returns: Nil if they could not be asked: then the loader will.
     mutating func inquire(_ events: [UnitEvent]) -> Inquiry? {
-        guard closed.count > 0 else { return nil }
+        guard closed.count > 0, Clock.monotonic() >= nextTry else { return nil }
         do throws(LoadError) {
             if connection == nil {
                 prepared = []
@@ -72,8 +78,17 @@ struct LookAhead: ~Copyable {
             }
             // After an error it is not put back.
             guard let session = connection.take() else { return nil }
+            // Before the questions: who knows of a segment that it is closed has all of its rows.
+            let closedThere = try session.statement(
+                "SELECT coalesce(max(segment), 0)::bigint FROM tapline.segment WHERE state <> 'open'"
+            ).int64(0, 0)
             var inquiry = Inquiry()
             try inquiry.ask(closed, open, events, over: session, &prepared)
+            // A standby that lags behind, or a segment that was closed meanwhile.
+            guard let closedThere, closed.all.allSatisfy({ $0 <= Int(closedThere) }) else {
+                connection = consume session
+                return nil
+            }
             // After the questions, so that all that was answered is of this batch or an earlier one.
             let newest = try session.statement(
                 """
@@ -82,9 +97,15 @@ struct LookAhead: ~Copyable {
             inquiry.batch = newest.int64(0, 0) ?? 0
             inquiry.storedAt = newest.int64(0, 1) ?? 0
             connection = consume session
+            backoff = 0
             return inquiry
         } catch {
-            Log.debug("cannot ask closed segments before the turn: \(error)")
+            // What it is for is to save time, so it does not take time again and again.
+            Log.warn(
+                "cannot ask closed segments about the next batch while one is loaded: \(error)",
+                hint: "Loading goes on without it; it needs a connection more.")
+            nextTry = Clock.monotonic() + backoff
+            backoff = max(Self.backoffMin, min(backoff * 2, Self.backoffMax))
             return nil
         }
     }

@@ -94,6 +94,43 @@ import Testing
         #expect(try session.load(batch(4) { $0.history += 1 }) == [.stored])
     }
 
+    /// A standby that lags behind may lack rows of a segment that the loader knows to be closed.
+    @Test func aServerThatDoesNotKnowThatASegmentIsClosedIsNotBelieved() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 1
+        var session = try CellTests.session(fixture, settings)
+        _ = try session.load(CellTests.batch([World.line(0)], mark: 1))
+        #expect(try session.closeSegmentIfFull())
+        var ahead = CellTests.lookAhead(fixture, session.picture)
+        let batch = try CellTests.batch([World.line(0)], mark: 2)
+        for (state, isBelieved) in [("closing", true), ("open", false), ("sealed", true)] {
+            try fixture.run("UPDATE tapline.segment SET state = '\(state)' WHERE segment = 1")
+            let isAsked = ahead.inquire(batch.events) != nil
+            #expect(isAsked == isBelieved, "\(state)")
+        }
+    }
+
+    @Test func whoCannotConnectDoesNotTryAtEachBatch() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 1
+        var session = try CellTests.session(fixture, settings)
+        _ = try session.load(CellTests.batch([World.line(0)], mark: 1))
+        #expect(try session.closeSegmentIfFull())
+        let tries = Sync.Monitor(0)
+        var ahead = LookAhead(session.picture.closed) { () throws(LoadError) in
+            tries.withLock { $0 += 1 }
+            throw .fenced
+        }
+        let batch = try CellTests.batch([World.line(0)], mark: 2)
+        for _ in 0..<20 {
+            let isAsked = ahead.inquire(batch.events) != nil
+            #expect(!isAsked)
+        }
+        #expect(tries.withLock { $0 } == 2, "once, and once more at once")
+    }
+
     @Test func whoCannotAskEarlyAsksAtTheTurn() throws {
         let fixture = try Fixture()
         var settings = LoadSettings()

@@ -13,7 +13,11 @@ package enum Rebuild {
             _ = try connection.statement("BEGIN")
             _ = try connection.statement("SET LOCAL statement_timeout = 0")
             _ = try connection.statement("SELECT tapline.rebuild_cells()")
-            let count = try connection.statement("SELECT count(*) FROM tapline.event")
+            let count = try connection.statement(
+                """
+                SELECT (coalesce(sum(rows) FILTER (WHERE state <> 'open'), 0)
+                    + (SELECT segment_rows FROM tapline.turn))::bigint FROM tapline.segment
+                """)
             _ = try connection.statement("COMMIT")
             return count.int64(0, 0) ?? 0
         } catch {

@@ -19,6 +19,10 @@ BEGIN
     DELETE FROM tapline.cell_hour;
     DELETE FROM tapline.cell_dimension;
     DELETE FROM tapline.cell_time;
+    -- How many events a unit has in a segment is found when that is closed, and does not change.
+    DROP TABLE IF EXISTS pg_temp.heavy;
+    CREATE TEMP TABLE heavy ON COMMIT DROP AS
+    SELECT unit, segment FROM tapline.special_unit WHERE is_heavy;
     DELETE FROM tapline.special_unit;
     DELETE FROM tapline.sending_app;
     -- First, so that a device marked from now on stays to be applied.
@@ -138,14 +142,17 @@ BEGIN
         SELECT inbox_unit FROM link GROUP BY inbox_unit HAVING count(*) > 1) x
         ON x.inbox_unit = k.inbox_unit
     UNION
+    SELECT unit FROM heavy
+    UNION
     -- Marks of test devices come and go.
     SELECT unit FROM folded
     WHERE tapline.unit_device(unit) IN (
         SELECT tapline.hash64(app, device_id) FROM tapline.test_device WHERE applied);
     ANALYZE special;
 
-    INSERT INTO tapline.special_unit (unit, segment, batch)
-    SELECT DISTINCT e.unit, e.segment, newest
+    INSERT INTO tapline.special_unit (unit, segment, batch, is_heavy)
+    SELECT DISTINCT e.unit, e.segment, newest,
+        EXISTS (SELECT FROM heavy h WHERE h.unit = e.unit AND h.segment = e.segment)
     FROM tapline.event e JOIN special s ON s.unit = e.unit;
     INSERT INTO tapline.sending_app (app, batch)
     SELECT DISTINCT app, newest FROM folded WHERE states & (1 << 1) <> 0;
@@ -204,7 +211,7 @@ BEGIN
         brin_summarize_new_values('tapline.cell_hour_place');
     ANALYZE tapline.cell, tapline.cell_quarter, tapline.cell_hour, tapline.cell_dimension, tapline.cell_time,
         tapline.cell_campaign, tapline.special_unit;
-    DROP TABLE folded, link, loose, special;
+    DROP TABLE folded, link, loose, special, heavy;
 END
 $$;
 COMMENT ON FUNCTION tapline.rebuild_cells IS

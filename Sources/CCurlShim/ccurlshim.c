@@ -37,16 +37,23 @@ static struct {
     EACH(DECLARE)
 #undef DECLARE
     int is_ready;
+    const char *reason;
 } curl;
 
 static void load(void) {
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return;
+    if (!library) {
+        const char *said = dlerror();
+        curl.reason = said ? strdup(said) : NULL;
+        return;
+    }
 #define FIND(name) if (!(curl.name = (__typeof__(curl.name))dlsym(library, "curl_" #name))) return;
     EACH(FIND)
 #undef FIND
     curl.is_ready = curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
+
+const char *tapline_transfers_reason(void) { return curl.reason ? curl.reason : ""; }
 
 static int is_usable(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

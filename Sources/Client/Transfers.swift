@@ -40,7 +40,10 @@ package struct Transfers: ~Copyable {
         connections: Int, userAgent: String, timeoutMilliseconds: Int
     ) throws(ClientError) {
         guard let set = unsafe tapline_transfers_create(connections) else {
-            throw .unavailable(reason: "libcurl cannot be used")
+            let reason = unsafe String(cString: tapline_transfers_reason())
+            throw .unavailable(
+                reason: reason.isEmpty
+                    ? "libcurl cannot be used" : "\(reason); install libcurl4")
         }
         unsafe self.set = set
         self.userAgent = userAgent

@@ -21,6 +21,10 @@ typedef struct {
 
 // The set of connections; NULL when libcurl is not there, or memory is short. At most `connections` are open.
 tapline_transfers *tapline_transfers_create(long connections);
+
+// Why the library could not be opened, if that is why `tapline_transfers_create` gave NULL; else empty.
+const char *tapline_transfers_reason(void);
+
 void tapline_transfers_free(tapline_transfers *set);
 
 // Starts a POST of a gzipped NDJSON body, or a GET. NULL when memory is short or the URL is wrong.

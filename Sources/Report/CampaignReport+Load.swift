@@ -42,6 +42,8 @@ extension CampaignReport {
         do throws(PostgresError) {
             try connection.execute(begin)
         } catch {
+            // It may have begun before a setting was refused.
+            _ = try? connection.execute("ROLLBACK")
             throw .database(error)
         }
         do throws(ReportError) {
@@ -63,6 +65,8 @@ extension CampaignReport {
         do throws(PostgresError) {
             try connection.execute(begin)
         } catch {
+            // It may have begun before a setting was refused.
+            _ = try? connection.execute("ROLLBACK")
             throw .database(error)
         }
         defer { _ = try? connection.execute("ROLLBACK") }
@@ -88,6 +92,7 @@ struct ReportReader {
         let fromText: String?
         let toText: String?
         let isOfFewEvents: Bool
+        var isFromCells: Bool { if case .events = source { false } else { true } }
         let stamp: String
         /// Whether any campaign has a name.
         let hasNames: Bool
@@ -110,7 +115,8 @@ struct ReportReader {
             to: frame.toText, timeZone: options.timeZone, by: options.by,
             isByActivity: options.isByActivity, hasJourneys: frame.hasJourneys,
             includesTest: options.includesTest, isHistoric: !frame.isNewest, totals: totals,
-            rows: rows, isOfFewEvents: frame.isOfFewEvents, stamp: frame.stamp)
+            rows: rows, isOfFewEvents: frame.isOfFewEvents, isFromCells: frame.isFromCells,
+            stamp: frame.stamp)
     }
 
     func stamp(_ connection: borrowing PostgresConnection) throws(ReportError) -> String {

@@ -153,6 +153,34 @@ import Testing
         }
     }
 
+    /// A launch that names a message and no device is of the message's only device, all of whose messages it may
+    /// have come from.
+    @Test func aLaunchThatNamesAMessageReachesTheOthersOfItsDevice() throws {
+        let base = try ReportBase()
+        try base.add([
+            Seed(.received, campaign: "a"), Seed(.received, "m2", campaign: "b", at: 100),
+            Seed(.launch, on: nil, at: 200),
+        ])
+        for fromEvents in [true, false] {
+            let report = try base.report {
+                $0.journeys = .always
+                $0.isFromEvents = fromEvents
+            }
+            #expect(
+                report.rows.map { $0[.influenced] } == [0, 1], "from events: \(fromEvents)")
+        }
+    }
+
+    @Test func aDroppedPartitionLeavesReportsOfTheRest() throws {
+        let base = try ReportBase()
+        try base.add([Seed(.received, campaign: "a")])
+        try base.openSegment()
+        try base.add([Seed(.received, "m2", campaign: "b"), Seed(.clicked, "m2", at: 5)])
+        try base.connection.execute("DROP TABLE tapline.event_1")
+        let report = try base.report { $0.journeys = .always }
+        #expect(report.totals[.delivered] == 2 && report.totals[.clicked] == 1)
+    }
+
     @Test(arguments: 0..<24) func cellsChangeNoReport(seed: UInt64) throws {
         var dice = Dice(state: seed)
         let base = try ReportBase()

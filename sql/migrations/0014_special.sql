@@ -5,8 +5,8 @@ COMMENT ON COLUMN tapline.special_unit.campaigns IS
     'the campaigns that events of the unit in the segment name; null: not known'
 ;
 
--- For journeys of units that cells have counted: the events of all units that were clicked or pressed, of
--- all units of devices that launched the app or bought something, and these launches and conversions.
+-- For journeys of units that cells have counted: the events of all units that were clicked or pressed (of one
+-- campaign: and of units without one), of all units of devices that launched the app or bought something, and these launches and conversions.
 -- Two scans by several processes, of which the first only finds units and devices; or one, and look-ups.
 CREATE FUNCTION tapline.effect_events(newest bigint, of_app text, of_campaign text, columns text)
 RETURNS SETOF record
@@ -19,6 +19,7 @@ DECLARE
     pressed uuid[];
     devices bytea[];
     around bytea[];
+    has_loose boolean;
     number int;
     -- Of now it is every batch, and the column is the last but one of a row.
     is_then text := CASE WHEN newest < (SELECT batch FROM tapline.turn) THEN 'batch <= $1'
@@ -30,7 +31,9 @@ BEGIN
         SELECT array_agg(unit) FILTER (
                 WHERE type IN (7, 8) AND message_uid IS NOT NULL AND (%1$s OR campaign_id IS NULL)),
             array_agg(tapline.unit_device(unit)) FILTER (WHERE type IN (14, 16)),
-            array_agg(tapline.unit_device(unit)) FILTER (WHERE %2$s)
+            array_agg(tapline.unit_device(unit)) FILTER (WHERE %2$s),
+            coalesce(bool_or(type IN (14, 16) AND message_uid IS NOT NULL
+                AND tapline.unit_device(unit) = '\x0000000000000000'), false)
         FROM tapline.event
         WHERE (type IN (7, 8, 14, 16) OR %2$s) AND ($2 IS NULL OR app = $2) AND %3$s
         $query$,
@@ -41,10 +44,14 @@ BEGIN
                 THEN 'message_uid IS NOT NULL AND (campaign_id IS NULL OR campaign_id = $3)'
             ELSE 'campaign_id = $3' END,
         is_then)
-    INTO pressed, devices, around USING newest, of_app, of_campaign;
+    INTO pressed, devices, around, has_loose USING newest, of_app, of_campaign;
     pressed := ARRAY(SELECT DISTINCT unnest(pressed));
     devices := nullif(ARRAY(
-        SELECT DISTINCT device FROM unnest(devices) d(device)
+        SELECT DISTINCT device FROM (
+            SELECT unnest(devices)
+            -- A launch or conversion that names a message and no device is of that message's only one, and
+            -- all units of such a message are special.
+            UNION ALL SELECT tapline.unit_device(unit) FROM tapline.special_unit WHERE has_loose) d(device)
         WHERE device <> '\x0000000000000000'
             AND (of_campaign IS NULL OR device IN (
                 SELECT unnest(around)
@@ -54,7 +61,10 @@ BEGIN
     IF devices IS NULL AND cardinality(pressed) <= 20000 THEN
         -- For this function alone. The planner knows nothing of units, and takes them for all there are.
         PERFORM set_config('enable_seqscan', 'off', true);
-        FOR number IN SELECT segment FROM tapline.segment ORDER BY segment LOOP
+        FOR number IN
+            SELECT segment FROM tapline.segment
+            WHERE to_regclass(format('tapline.event_%s', segment)) IS NOT NULL ORDER BY segment
+        LOOP
             RETURN QUERY EXECUTE selected || format(
                 'tapline.event_%s e WHERE e.unit = ANY ($2) AND e.message_uid IS NOT NULL AND %s',
                 number, is_then)

@@ -168,7 +168,11 @@ final class DatabaseProxy: @unchecked Sendable {
                 let part = unsafe bytes.withUnsafeBytes { raw in
                     unsafe send(sink, raw.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
                 }
-                guard part > 0 else { return Self.end(link) }
+                guard part > 0 else {
+                    // The server has been forgotten since that was looked at.
+                    if isUpwards, lock.withLock({ link.isForgotten }) { break }
+                    return Self.end(link)
+                }
                 sent += part
             }
         }

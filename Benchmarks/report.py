@@ -161,7 +161,7 @@ def main():
     section = "\n\n".join([
         f"## Reports over {chosen.events:,} stored events",
         "What each line means: `Benchmarks/report.py`. The aggregate is plain SQL over the event table; "
-        "its numbers\nwere the report's, row by row.",
+        "where it\nis given, its five counts (" + ", ".join(COUNTS) + ") were the report's, row by row.",
         document.heading("medians of 3"), "\n".join(lines)])
     print(section)
     if chosen.write:

@@ -150,6 +150,27 @@ import Testing
         return session
     }
 
+    /// A session whose first segment has `World.line(0)` and is closed.
+    static func sessionWithAClosedSegment(_ fixture: Fixture) throws -> LoadSession {
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 1
+        var session = try session(fixture, settings)
+        _ = try session.load(batch([World.line(0)], mark: 1))
+        #expect(try session.closeSegmentIfFull())
+        return session
+    }
+
+    /// Whether a report of now from cells is that from events.
+    static func areSame(by: String, on connection: borrowing PostgresConnection) throws -> Bool {
+        var options = ReportOptions()
+        options.journeys = .never
+        try options.set("by", by)
+        let cells = try CampaignReport.load(options, on: connection)
+        options.isFromEvents = true
+        let events = try CampaignReport.load(options, on: connection)
+        return cells.totals == events.totals && cells.rows == events.rows
+    }
+
     /// What asks the closed segments that a picture knows of.
     static func lookAhead(_ fixture: Fixture, _ picture: Picture) -> LookAhead {
         let conninfo = fixture.conninfo

@@ -178,15 +178,7 @@ import Testing
             }
             if dice.chance(0.3) { try Segments.sealClosing(connection) }
             let by = dice.pick(CellTests.everyBy)
-            func report(fromEvents: Bool) throws -> CampaignReport {
-                var options = ReportOptions()
-                options.journeys = .never
-                try options.set("by", by)
-                options.isFromEvents = fromEvents
-                return try CampaignReport.load(options, on: connection)
-            }
-            let (cells, events) = (try report(fromEvents: false), try report(fromEvents: true))
-            let isSame = cells.totals == events.totals && cells.rows == events.rows
+            let isSame = try CellTests.areSame(by: by, on: connection)
             #expect(isSame, "seed \(seed), step \(step), by \(by)")
             if !isSame {
                 Issue.record("\(try CellTests.differences(connection))")

@@ -53,15 +53,7 @@ import Testing
         #expect(try fixture.int("SELECT count(*) FROM tapline.event") == Int64(seen.count))
         let connection = try PostgresConnection(conninfo: fixture.conninfo)
         for by in CellTests.everyBy + CellTests.everyDetail {
-            func report(fromEvents: Bool) throws -> CampaignReport {
-                var options = ReportOptions()
-                options.journeys = .never
-                try options.set("by", by)
-                options.isFromEvents = fromEvents
-                return try CampaignReport.load(options, on: connection)
-            }
-            let (cells, exact) = (try report(fromEvents: false), try report(fromEvents: true))
-            let areSame = cells.totals == exact.totals && cells.rows == exact.rows
+            let areSame = try CellTests.areSame(by: by, on: connection)
             #expect(areSame, "seed \(seed), by \(by)")
             if !areSame { Issue.record("\(try CellTests.differences(connection))") }
         }
@@ -70,11 +62,7 @@ import Testing
     /// An answer of a database that has gone another way must not make a repeat of an event that is not stored.
     @Test func whatAnotherDatabaseSaidIsNotBelieved() throws {
         let fixture = try Fixture()
-        var settings = LoadSettings()
-        settings.segmentRowsMax = 1
-        var session = try CellTests.session(fixture, settings)
-        _ = try session.load(CellTests.batch([World.line(0)], mark: 1))
-        #expect(try session.closeSegmentIfFull())
+        var session = try CellTests.sessionWithAClosedSegment(fixture)
         var ahead = CellTests.lookAhead(fixture, session.picture)
         func batch(_ number: Int, _ change: (inout Inquiry) -> Void) throws -> LoadBatch {
             var batch = try CellTests.batch([World.line(number)], mark: UInt64(number + 2))
@@ -97,11 +85,7 @@ import Testing
     /// A standby that lags behind may lack rows of a segment that the loader knows to be closed.
     @Test func aServerThatDoesNotKnowThatASegmentIsClosedIsNotBelieved() throws {
         let fixture = try Fixture()
-        var settings = LoadSettings()
-        settings.segmentRowsMax = 1
-        var session = try CellTests.session(fixture, settings)
-        _ = try session.load(CellTests.batch([World.line(0)], mark: 1))
-        #expect(try session.closeSegmentIfFull())
+        let session = try CellTests.sessionWithAClosedSegment(fixture)
         var ahead = CellTests.lookAhead(fixture, session.picture)
         let batch = try CellTests.batch([World.line(0)], mark: 2)
         for (state, isBelieved) in [("closing", true), ("open", false), ("sealed", true)] {
@@ -113,11 +97,7 @@ import Testing
 
     @Test func whoCannotConnectDoesNotTryAtEachBatch() throws {
         let fixture = try Fixture()
-        var settings = LoadSettings()
-        settings.segmentRowsMax = 1
-        var session = try CellTests.session(fixture, settings)
-        _ = try session.load(CellTests.batch([World.line(0)], mark: 1))
-        #expect(try session.closeSegmentIfFull())
+        let session = try CellTests.sessionWithAClosedSegment(fixture)
         let tries = Sync.Monitor(0)
         var ahead = LookAhead(session.picture.closed) { () throws(LoadError) in
             tries.withLock { $0 += 1 }
@@ -133,11 +113,7 @@ import Testing
 
     @Test func whoCannotAskEarlyAsksAtTheTurn() throws {
         let fixture = try Fixture()
-        var settings = LoadSettings()
-        settings.segmentRowsMax = 1
-        var session = try CellTests.session(fixture, settings)
-        _ = try session.load(CellTests.batch([World.line(0)], mark: 1))
-        #expect(try session.closeSegmentIfFull())
+        var session = try CellTests.sessionWithAClosedSegment(fixture)
         var ahead = CellTests.lookAhead(fixture, session.picture)
         var batch = try CellTests.batch([World.line(0), World.line(1)], mark: 2)
         let isAsked = ahead.inquire(batch.events) != nil
@@ -164,11 +140,7 @@ import Testing
     private let fixture = try! Fixture()
 
     @Test func aFullBatchIsAskedAboutBeforeItIsTakenAndNoOther() throws {
-        var settings = LoadSettings()
-        settings.segmentRowsMax = 1
-        var session = try CellTests.session(fixture, settings)
-        _ = try session.load(CellTests.batch([CellTests.World.line(0)], mark: 1))
-        #expect(try session.closeSegmentIfFull())
+        let session = try CellTests.sessionWithAClosedSegment(fixture)
         let spool = try BatchReaderTests.Fixture()
         let (conninfo, closed) = (fixture.conninfo, session.picture.closed)
         let reader = try spool.reader(rowsMax: 30, ageMilliseconds: 600_000) {

@@ -15,9 +15,7 @@ final class Fixture {
     private var directories: [String] = []
 
     init() throws {
-        conninfo = try TestDatabase.create()
-        let connection = try PostgresConnection(conninfo: conninfo)
-        _ = try Migrator.migrate(connection)
+        conninfo = try TestDatabase.create(like: "migrated") { _ = try Migrator.migrate($0) }
     }
 
     deinit {

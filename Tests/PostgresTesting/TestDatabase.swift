@@ -12,14 +12,38 @@ package enum TestDatabase {
     ///
     /// - Returns: The connection string, for user `tapline`, a superuser.
     package static func create() throws -> String {
+        try create(from: "template1")
+    }
+
+    /// Creates a copy of a database that `fill` fills when a test asks for the first one.
+    ///
+    /// A copy takes a tenth of the time of the migrations, and hundreds of tests want their outcome.
+    ///
+    /// - Parameter template: The name of what `fill` makes, a word in lower case.
+    /// - Returns: The connection string, for user `tapline`, a superuser.
+    package static func create(
+        like template: String, fill: (borrowing PostgresConnection) throws -> Void
+    ) throws -> String {
+        try templates.withLock { templates in
+            guard !templates.contains(template) else { return }
+            let server = try TestServer.shared.get()
+            try PostgresConnection(conninfo: server).execute("CREATE DATABASE \(template)")
+            try fill(PostgresConnection(conninfo: server + " dbname=\(template)"))
+            templates.insert(template)
+        }
+        return try create(from: template)
+    }
+
+    private static func create(from template: String) throws -> String {
         let server = try TestServer.shared.get()
         let name = "test_\(number.add(1, ordering: .relaxed).newValue)"
         let connection = try PostgresConnection(conninfo: server)
-        try connection.execute("CREATE DATABASE \(name)")
+        try connection.execute("CREATE DATABASE \(name) TEMPLATE \(template)")
         return server + " dbname=\(name)"
     }
 
     private static let number = Atomic(0)
+    private static let templates = Mutex<Set<String>>([])
 }
 
 /// The server of this process.

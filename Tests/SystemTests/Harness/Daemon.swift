@@ -19,16 +19,31 @@ final class Daemon: @unchecked Sendable {
     private let owned: TemporaryDirectory?
 
     /// - Parameters:
-    ///   - directory: The data directory; nil makes one that is removed at the end.
+    ///   - directory: The data directory; nil makes one that is removed at the end, where the embedded
+    ///     database is there already, and empty.
     ///   - settings: Passed with `--set`.
     init(
         directory: String? = nil, database: String? = nil, settings: [String: String] = [:]
     ) throws {
         owned = directory == nil ? TemporaryDirectory() : nil
         self.directory = directory ?? owned!.path + "/d"
+        if directory == nil, database == nil {
+            let model = try Self.model.get()
+            try FileManager.default.createDirectory(
+                atPath: self.directory, withIntermediateDirectories: false)
+            try Tapline.tool(["cp", "-a", model.path + "/d/postgres", self.directory])
+        }
         self.database = database
         self.settings = settings
         port = try Self.freePort()
+    }
+
+    /// An embedded database with its schema, of which the others are copies: to make one takes some seconds.
+    private static let model = Result {
+        let directory = TemporaryDirectory()
+        let outcome = try Tapline.run(["migrate", "--data-dir", directory.path + "/d"])
+        guard outcome.isSuccess else { throw Failure("migrate: \(outcome)") }
+        return directory
     }
 
     /// Ends it roughly, as a test that failed has no use for it.

@@ -21,7 +21,7 @@ struct Failure: Error, CustomStringConvertible {
 /// - Throws: ``Failure`` when there is none in time, with the last error of `answer`.
 @discardableResult
 func until<Answer>(
-    _ what: @autoclosure () -> String, seconds: Double = 20, interval: Double = 0.01,
+    _ what: @autoclosure () -> String, seconds: Double = 60, interval: Double = 0.01,
     _ answer: () throws -> Answer?
 ) throws -> Answer {
     let deadline = Date().addingTimeInterval(seconds)

@@ -26,6 +26,13 @@ PEER_PYTHON = .build/bench/python
 SWIFT_BUILD = swift build -c release --product tapline --static-swift-stdlib
 # A test that hangs ends the run, far from what any run takes.
 SWIFT_TEST = timeout --kill-after=30 2400 swift test
+# Tests that only take what is built, beside others.
+TEST_BUILT = TAPLINE_BINARY=$(CURDIR)/$(BINARY) $(SWIFT_TEST) --skip-build --ignore-lock
+UNIT = --skip 'SystemTests|DashboardTests'
+# Looks at what the daemon uses beside thousands of clients, so nobody else may be at work.
+ALONE = ^SystemTests\.SystemTests/AbuseTests/
+# The half of the other system tests that mostly waits: for a timeout, a restart, a lock.
+FAULTS = ^SystemTests\.SystemTests/[A-Za-z]*(Fault|Failpoint|Crash|Erase|Replay|Dedupe|Storm)[A-Za-z]*Tests/
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
 .PHONY: build demo test test-oracle test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages
@@ -46,14 +53,19 @@ demo: build
 lint:
 	$(FORMAT) Package.swift Sources Tests Benchmarks sql
 
-# First every module by itself, then the release binary: real processes, faults and a PostgreSQL that
-# the tests start.
-test: unit
+# Every module by itself, and the release binary: real processes, faults and a PostgreSQL that the tests
+# start. Three runs side by side, for each of them waits half of its time.
+test: test-packages lint
 	$(SWIFT_BUILD)
-	TAPLINE_BINARY=$(CURDIR)/$(BINARY) $(SWIFT_TEST) --filter 'SystemTests|DashboardTests'
+	swift build --build-tests
+	$(TEST_BUILT) --filter '$(ALONE)'
+	@scripts/together \
+		unit "$(TEST_BUILT) $(UNIT)" \
+		system "$(TEST_BUILT) --filter 'SystemTests|DashboardTests' --skip '$(ALONE)|$(FAULTS)'" \
+		faults "$(TEST_BUILT) --filter '$(FAULTS)'"
 
 unit: test-packages lint
-	$(SWIFT_TEST) --skip 'SystemTests|DashboardTests'
+	$(SWIFT_TEST) $(UNIT)
 
 # Each prints its figures and writes its section of docs/benchmarks.md: on an empty database (ten
 # minutes), with many stored events, beside peers; the last writes what docs/performance.md is made of.

@@ -165,6 +165,8 @@ def main():
     options.add_argument("--events", type=int, default=600_000)
     options.add_argument("--outage-seconds", type=int, default=90)
     options.add_argument("--write", help="the document to write the section to")
+    options.add_argument("--against", help="the document whose section is the baseline: exit code 1 "
+                         "if a ratio is more than a tenth below it")
     chosen = options.parse_args()
     binary = os.path.abspath(chosen.binary)
     directory = daemon.temporary("bodies")
@@ -190,8 +192,11 @@ def main():
         table.text(),
         outage.text(depths)])
     print(text)
+    fallen = table.fallen(chosen.against, "bench") if chosen.against else []
     if chosen.write:
         document.write_section(chosen.write, "bench", text)
+    if fallen:
+        daemon.fail("lower than before: " + "; ".join(fallen))
 
 
 if __name__ == "__main__":

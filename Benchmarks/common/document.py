@@ -62,6 +62,19 @@ class Table:
     def median(self, name):
         return statistics.median(self.rounds[name])
 
+    def fallen(self, path, section):
+        """The ratios that are more than a tenth below those of a document's section, a text each.
+
+        Ratios are the lines in bold, of which more is better; rates and times are of a machine and an
+        hour."""
+        begin, end = markers(section)
+        with open(path) as file:
+            lines = file.read().split(begin, 1)[1].split(end, 1)[0].splitlines()
+        cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+        then = {row[0]: float(row[1]) for row in cells if len(row) > 1 and row[0].startswith("**")}
+        return [f"{text}: {self.median(name):.2f}, was {then[text]:.2f}" for name, text, _ in self.rows
+                if text in then and self.rounds[name] and self.median(name) < 0.9 * then[text]]
+
     def text(self):
         lines = ["| figure | median | least | most | n |", "|---|---|---|---|---|"]
         for name, text, form in self.rows:

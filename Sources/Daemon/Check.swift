@@ -104,8 +104,13 @@ package struct CheckOutcome: Sendable {
             text +=
                 "NOT BALANCED: \(books.quarantined) spool records cannot be read "
                 + "(see spool/quarantine)\n"
-        } else if books.difference != 0 {
-            text += "NOT BALANCED: received differs from the sum by \(books.difference)\n"
+        } else if books.difference > 0 {
+            text +=
+                "NOT BALANCED: \(books.difference) events that were received are missing from the "
+                + "tables\n"
+        } else if books.difference < 0 {
+            text +=
+                "NOT BALANCED: \(-books.difference) events are there that were never received\n"
         } else {
             text += "the books balance\n"
         }

@@ -33,7 +33,8 @@ package final class HTTPServer: Sendable {
     package init(
         configuration: HTTPServerConfiguration, handler: any HTTPHandler
     ) throws(HTTPServerError) {
-        let listener = try ListenSocket(configuration.listen)
+        let listener = try ListenSocket(
+            configuration.listen, unreadMilliseconds: configuration.writeTimeoutMilliseconds)
         let engine = Engine(configuration: configuration, handler: handler)
         Self.raiseDescriptorLimit(to: engine.registry.hardLimit + 256)
         guard let started = unsafe engine.start(listener: listener.descriptor) else {

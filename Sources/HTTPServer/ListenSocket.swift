@@ -7,9 +7,14 @@ struct ListenSocket {
 
     /// Opens a socket that listens on `address`.
     ///
-    /// - Parameter address: See ``HTTPServerConfiguration/listen``.
+    /// - Parameters:
+    ///   - address: See ``HTTPServerConfiguration/listen``.
+    ///   - unreadMilliseconds: How long what is sent may stay without an acknowledgement of the client's
+    ///     kernel until the connection is broken off; those that are accepted inherit it. An answer that
+    ///     never ends, and of which little is sent, would else go on for the quarter of an hour that
+    ///     the kernel tries again.
     /// - Throws: ``HTTPServerError``; no descriptor is left open.
-    init(_ address: String) throws(HTTPServerError) {
+    init(_ address: String, unreadMilliseconds: Int) throws(HTTPServerError) {
         guard let (host, service) = Self.split(address) else { throw .malformedAddress(address) }
         var hints = unsafe addrinfo()
         unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
@@ -29,6 +34,9 @@ struct ListenSocket {
             0)
         guard descriptor >= 0 else { throw .couldNotListen(address, reason: Self.reason(errno)) }
         Self.set(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
+        Self.set(
+            descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT,
+            Int32(clamping: unreadMilliseconds))
         if unsafe info.ai_family == AF_INET6 {
             Self.set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 0)
         }

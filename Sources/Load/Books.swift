@@ -139,6 +139,19 @@ extension Books {
         return row.rows == 1 ? SpoolMark(row, 0) : nil
     }
 
+    /// How many rows are counted as stored, and are neither there nor were removed on purpose.
+    package static func lostRows(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> Int64 {
+        let row = try connection.statement(
+            """
+            SELECT (SELECT coalesce(sum(stored), 0)::bigint FROM tapline.spool)
+                - (SELECT count(*) FROM tapline.event)
+                - (SELECT events FROM tapline.removed WHERE term = 'stored')
+            """)
+        return max(0, row.int64(0, 0) ?? 0)
+    }
+
     /// The oldest time of receipt that other daemons have said to be spooled, in microseconds since
     /// 1970 UTC, and the checkpoint of one's own spool.
     package static func oldestSpooled(

@@ -52,7 +52,7 @@ extension LoadSession {
         let lock = try connection.statement(
             "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", [.text("\(spoolID)")])
         guard lock.bool(0, 0) == true else { throw .spoolIsLoadedElsewhere(spoolID) }
-        try Segments.mendOpen(connection)
+        try Segments.mend(connection)
         let row = try connection.statement(
             """
             INSERT INTO tapline.spool AS s (id, epoch, segment, "offset", chain, host)

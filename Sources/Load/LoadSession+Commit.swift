@@ -56,6 +56,8 @@ extension LoadSession {
         // A dead letter was received once, and its old verdict makes way for the new one.
         let (received, rejected) = batch.isReplay ? (0, 0) : (batch.received, batch.rejected)
         let deadLettered = verdicts.deadLettered - batch.letters.count
+        // A row that takes the place of one that was lost was received, and counted as stored, before.
+        let returned = Int(min(lostRows, Int64(verdicts.stored)))
         let moved = try connection.statement(
             """
             UPDATE tapline.spool SET segment = $3, "offset" = $4, chain = $5,
@@ -68,8 +70,8 @@ extension LoadSession {
             [
                 .uuid(spoolID.bytes), .uuid(epoch.bytes), .int64(Int64(mark.segment)),
                 .int64(Int64(mark.offset)), .int64(Int64(mark.chain)),
-                .int64(Int64(received)), .int64(Int64(rejected)),
-                .int64(Int64(verdicts.stored)), .int64(Int64(verdicts.duplicate)),
+                .int64(Int64(received - returned)), .int64(Int64(rejected)),
+                .int64(Int64(verdicts.stored - returned)), .int64(Int64(verdicts.duplicate)),
                 .int64(Int64(verdicts.conflict)), .int64(Int64(deadLettered)),
             ])
         try settleLetters(batch, decided)
@@ -104,6 +106,7 @@ extension LoadSession {
             throw .spool(.failed(error))
         }
         try connection.statement("COMMIT") { Failpoint.reach("load.commit.sent") }
+        lostRows -= Int64(returned)
     }
 }
 

@@ -15,8 +15,9 @@ extension LoadSession {
             return
         }
         // A database that does not have this history was restored from a backup: what is known here
-        // may not be stored there, so all of it is read again.
-        if turn.isOtherHistory {
+        // may not be stored there, so all of it is read again. It may have each batch and lack the last
+        // closing of a segment: then the filter of the open one is known here.
+        if turn.isOtherHistory || picture.closed.contains(segment: turn.segment) {
             Log.warn("the database has another history than before, reading it again")
             picture.closed.removeAll()
             picture.forget()

@@ -42,6 +42,8 @@ struct LoadSession: ~Copyable {
     var sparePrepared: Set<String> = []
     /// A row that this session has stored, as it was spooled; see ``takesProvenRow(_:)``.
     var provenRow: [UInt8] = []
+    /// Rows that are counted as stored and are in no table, which a replay of the spool brings back.
+    var lostRows: Int64 = 0
 
     /// Stores a batch, or nothing of it.
     ///

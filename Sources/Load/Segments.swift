@@ -4,24 +4,51 @@ import Postgres
 /// The tables of a segment: open while it takes rows, closing once its index and filter stand, sealed
 /// once its upkeep is done.
 enum Segments {
-    /// Makes the open segment's partition anew if somebody has dropped it, so that loading goes on.
-    static func mendOpen(_ connection: borrowing PostgresConnection) throws(LoadError) {
-        let missing = try connection.statement(
-            """
-            SELECT segment FROM tapline.turn
-            WHERE to_regclass(format('tapline.event_%s', segment)) IS NULL
-            """)
-        guard missing.rows == 1, let segment = missing.int64(0, 0) else { return }
-        Log.error(
-            "partition tapline.event_\(segment) is gone, making it anew",
-            hint: "Its events are lost to reports and to dedupe: restore a backup, then replay.")
+    /// Makes partitions anew that somebody has dropped, so that loading goes on: rows go into the open one,
+    /// and closed ones are asked for keys.
+    ///
+    /// Nothing is forgotten of what was in them: the books show what is missing until it is back.
+    static func mend(_ connection: borrowing PostgresConnection) throws(LoadError) {
+        guard try missing(connection).rows > 0 else { return }
+        _ = try connection.statement("BEGIN; SELECT 1 FROM tapline.turn FOR UPDATE")
+        // Once more, as another daemon may have made them meanwhile.
+        let missing = try missing(connection)
+        for row in 0..<missing.rows {
+            guard let segment = missing.int64(row, 0).map({ Int($0) }) else { continue }
+            Log.error(
+                "partition tapline.event_\(segment) is gone with its \(missing.int64(row, 2) ?? 0) "
+                    + "events, making it anew",
+                hint: "What the spool still has comes back by \"tapline replay\", the rest if you "
+                    + "restore a backup. Then run \"tapline rebuild\": reports count what is gone.")
+            let isOpen = missing.bool(row, 1) == true
+            _ = try connection.statement(
+                """
+                \(create(segment));
+                \(isOpen ? "" : index(segment));
+                UPDATE tapline.segment SET rows = 0 WHERE segment = \(segment) AND state <> 'open';
+                UPDATE tapline.turn SET segment_rows = 0 WHERE segment = \(segment)
+                """)
+        }
+        // A new generation, so that each daemon reads the open segment again: what it knows of keys and units
+        // that are gone would make duplicates of them, and wrong cells.
         _ = try connection.statement(
             """
-            BEGIN;
-            SELECT 1 FROM tapline.turn FOR UPDATE;
-            \(create(Int(segment)));
-            UPDATE tapline.turn SET segment_rows = 0;
-            COMMIT
+            UPDATE tapline.turn SET generation = generation + 1;
+            DELETE FROM tapline.batch_news
+            """)
+        _ = try connection.statement("COMMIT")
+    }
+
+    /// The segments without a partition, whether they are open, and how many events they had.
+    private static func missing(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> PostgresResult {
+        try connection.statement(
+            """
+            SELECT s.segment, s.state = 'open',
+                CASE WHEN s.state = 'open' THEN t.segment_rows ELSE s.rows END
+            FROM tapline.segment s CROSS JOIN tapline.turn t
+            WHERE to_regclass(format('tapline.event_%s', s.segment)) IS NULL ORDER BY s.segment
             """)
     }
 

@@ -38,7 +38,8 @@ package enum SpoolReplayError: Error, Equatable, Sendable, CustomStringConvertib
 ///
 /// It is a loader of its own beside the daemons, in one order with them, whose rows come from files that
 /// the daemon has done with. So it needs none and harms none. Each line counts as received once more, and
-/// has a verdict: what is stored is a duplicate. What is not loaded yet is left to the daemon.
+/// has a verdict: what is stored is a duplicate. One whose row was lost is counted already, and its row takes
+/// the place of that one. What is not loaded yet is left to the daemon.
 package enum SpoolReplay {
     /// What was replayed, and what became of it.
     package struct Outcome: Equatable, Sendable {
@@ -76,7 +77,8 @@ package enum SpoolReplay {
         progress: (Outcome) -> Void = { _ in }
     ) throws(SpoolReplayError) -> Outcome {
         let (own, numbers) = try look(directory)
-        guard let checkpoint = try checkpoint(database, own) else { throw .nothingIsLoaded(own) }
+        let known = try look(database, own)
+        guard let checkpoint = known.checkpoint else { throw .nothingIsLoaded(own) }
         let loaded = numbers.filter { $0 <= checkpoint.segment }
         guard let oldest = loaded.first, let newest = loaded.last else {
             throw .notKept(first ?? checkpoint.segment, kept: nil)
@@ -85,7 +87,7 @@ package enum SpoolReplay {
         var outcome = Outcome(segments: (first ?? oldest)...newest)
         outcome.isMoreSpooled = numbers.contains { $0 > checkpoint.segment }
         do throws(LoadError) {
-            var run = try ReplayRun(database, directory, settings)
+            var run = try ReplayRun(database, directory, settings, lostRows: known.lostRows)
             for segment in loaded where segment >= outcome.segments.lowerBound {
                 try run.load(segment, upTo: checkpoint, &outcome, progress)
             }
@@ -112,14 +114,16 @@ package enum SpoolReplay {
         return (own, numbers)
     }
 
-    /// How far the database has it.
-    private static func checkpoint(
+    /// How far the database has it, and how many rows the database has lost, of any spool.
+    private static func look(
         _ database: () throws(PostgresError) -> String, _ own: SpoolID
-    ) throws(SpoolReplayError) -> SpoolMark? {
+    ) throws(SpoolReplayError) -> (checkpoint: SpoolMark?, lostRows: Int64) {
         do throws(LoadError) {
             let connection = try PostgresConnection.open(
                 database: database, applicationName: "tapline replay", settings: "")
-            return try Books.checkpoint(connection, of: own)
+            return (
+                try Books.checkpoint(connection, of: own), try Books.lostRows(connection)
+            )
         } catch {
             throw .load(error)
         }
@@ -135,9 +139,10 @@ private struct ReplayRun: ~Copyable {
 
     init(
         _ database: @escaping () throws(PostgresError) -> String, _ directory: String,
-        _ settings: LoadSettings
+        _ settings: LoadSettings, lostRows: Int64
     ) throws(LoadError) {
         session = try LoadSession.ofReplay(database, settings)
+        session.lostRows = lostRows
         self.directory = directory
         batchRowsMax = settings.batchRowsMax
     }

@@ -43,7 +43,7 @@ extension CommandSpec {
         details: [
             "For a database that has lost events: what is stored is a duplicate, what is missing "
                 + "is stored. Loaded segments are kept for spool.keep. Each line counts as received "
-                + "once more.",
+                + "once more, but for those whose rows were lost. Then run \"tapline rebuild\".",
             "Beside its daemon or without one. What was not loaded yet, by what the database says, "
                 + "is left to the daemon.",
         ],

@@ -50,6 +50,10 @@ extension SpoolReplay.Outcome {
         if foreign > 0 {
             text += "\(foreign) records cannot be read: they are of another version\n"
         }
+        if verdicts.stored > 0 {
+            text +=
+                "what is stored was missing: reports are right again after \"tapline rebuild\"\n"
+        }
         if isMoreSpooled {
             text += "the spool has more, which is not loaded yet: its daemon does that\n"
         }

@@ -119,6 +119,22 @@ class Documents(unittest.TestCase):
             self.assertEqual(re.sub(r"<!-- (\w): (\w+) -->", r"<\1 \2>", text),
                              "# Head\n\n<a begin>\nthree\n<a end>\n\n<b begin>\ntwo\n<b end>\n")
 
+    def test_a_ratio_that_is_a_tenth_below_the_document_is_named(self):
+        table_rows = [("ratio", "**stored / limit**", "{:.2f}"), ("rate", "events/s", "{:.0f}")]
+
+        def table(ratio, rate):
+            made = document.Table(table_rows)
+            made.add({"ratio": ratio, "rate": rate})
+            return made
+
+        with tempfile.NamedTemporaryFile("r+", suffix=".md") as file:
+            document.write_section(file.name, "a", table(0.50, 1000).text())
+            self.assertEqual(table(0.44, 1000).fallen(file.name, "a"),
+                             ["**stored / limit**: 0.44, was 0.50"])
+            # A rate is of a machine and an hour.
+            for ratio in (0.45, 0.60):
+                self.assertEqual(table(ratio, 500).fallen(file.name, "a"), [])
+
     def test_the_document_has_a_section_for_each_command(self):
         text = (ROOT / "docs/benchmarks.md").read_text()
         for name in ("bench", "scale", "compare", "abuse", "hour"):

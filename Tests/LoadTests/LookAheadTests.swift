@@ -82,6 +82,28 @@ import Testing
         #expect(try session.load(batch(4) { $0.history += 1 }) == [.stored])
     }
 
+    /// A standby that was promoted may have every batch, and lack the closing of the segment after the last.
+    @Test func aFilterOfASegmentThatIsOpenAfterAllIsForgotten() throws {
+        let fixture = try Fixture()
+        var session = try CellTests.sessionWithAClosedSegment(fixture)
+        try fixture.run(
+            """
+            UPDATE tapline.turn SET segment = 1, segment_rows = 1;
+            DELETE FROM tapline.segment WHERE segment = 2;
+            UPDATE tapline.segment SET state = 'open', rows = NULL, filter = NULL;
+            DROP TABLE tapline.event_2;
+            DROP INDEX tapline.event_1_unit_key, tapline.event_1_inbox_unit
+            """)
+        let again = try CellTests.batch([World.line(0), World.line(1)], mark: 2)
+        #expect(try session.load(again) == [.duplicate, .stored])
+        #expect(session.picture.closed.count == 0)
+        #expect(try session.closeSegmentIfFull())
+        // Its filter is there once, or all that it has would be read twice.
+        #expect(session.picture.closed.all == [1])
+        let third = try CellTests.batch([World.line(1), World.line(2)], mark: 3)
+        #expect(try session.load(third) == [.duplicate, .stored])
+    }
+
     /// A standby that lags behind may lack rows of a segment that the loader knows to be closed.
     @Test func aServerThatDoesNotKnowThatASegmentIsClosedIsNotBelieved() throws {
         let fixture = try Fixture()

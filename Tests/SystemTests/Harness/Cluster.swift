@@ -44,7 +44,18 @@ final class Cluster {
         if geteuid() == 0 { try Tapline.tool(["chown", owner, home.path]) }
     }
 
+    /// Makes a standby of another one by `pg_basebackup`, and starts it; it takes sessions that read.
+    init(standbyOf primary: Cluster) throws {
+        if geteuid() == 0 { try Tapline.tool(["chown", "postgres", home.path]) }
+        let source = ["-h", primary.home.path, "-p", "5432", "-U", "tapline"]
+        try Self.run(["pg_basebackup", "-D", data, "-R", "-c", "fast", "--no-sync"] + source)
+        try start()
+    }
+
     deinit { if !isStopped { try? stop(.immediate) } }
+
+    /// Makes a standby a server of its own, and waits until it takes writes.
+    func promote() throws { try Self.run(["pg_ctl", "-D", data, "-w", "promote"]) }
 
     func conninfo(_ database: String = "tapline", user: String = "tapline") -> String {
         "host=\(home.path) port=5432 user=\(user) dbname=\(database)"

@@ -29,7 +29,7 @@ final class DatabaseProxy: @unchecked Sendable {
     }
 
     let port: Int
-    private let target: String
+    private var target: String
     private let listener: Int32
     private let lock = NSLock()
     private var mode = Mode.pass
@@ -75,6 +75,12 @@ final class DatabaseProxy: @unchecked Sendable {
         if mode == .pass { cut() }
     }
 
+    /// Passes new connections to another server, and cuts those that are there.
+    func turn(to cluster: Cluster) {
+        lock.withLock { target = cluster.socket }
+        cut()
+    }
+
     /// Ends every connection on both sides.
     func cut() {
         lock.withLock {
@@ -110,7 +116,7 @@ final class DatabaseProxy: @unchecked Sendable {
     // MARK: Passing bytes
 
     private func take(_ client: Int32) {
-        guard let server = Self.connect(target) else {
+        guard let server = Self.connect(lock.withLock { target }) else {
             close(client)
             return
         }

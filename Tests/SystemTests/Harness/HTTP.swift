@@ -77,6 +77,14 @@ final class Connection {
 
     func send(_ text: String) throws { try send(text.utf8) }
 
+    /// Sends a piece over and over, whatever is answered, as long as the daemon takes it.
+    ///
+    /// - Returns: How often all of it was taken.
+    func sendOver(_ piece: [UInt8], times: Int) -> Int {
+        for count in 0..<times where (try? send(piece)) == nil { return count }
+        return times
+    }
+
     /// Says that nothing more will be sent.
     func endSending() { shutdown(socket, Int32(SHUT_WR)) }
 

@@ -108,7 +108,8 @@ final class Oracle: @unchecked Sendable {
         }
     }
 
-    private static func line(_ uid: String) -> String {
+    /// Its event of a uid.
+    static func line(_ uid: String) -> String {
         #"{"type":"clicked","message_uid":"\#(uid)","device_id":"d","event_uid":"\#(uid)","#
             + #""campaign_id":"c","properties":{"uid":"\#(uid)"}}"#
     }

@@ -32,7 +32,7 @@ UNIT = --skip 'SystemTests|DashboardTests'
 # Looks at what the daemon uses beside thousands of clients, so nobody else may be at work.
 ALONE = ^SystemTests\.SystemTests/AbuseTests/
 # The half of the other system tests that mostly waits: for a timeout, a restart, a lock.
-FAULTS = ^SystemTests\.SystemTests/[A-Za-z]*(Fault|Failpoint|Crash|Erase|Replay|Dedupe|Storm)[A-Za-z]*Tests/
+FAULTS = ^SystemTests\.SystemTests/[A-Za-z]*(Fault|Fail|Crash|Erase|Replay|Dedupe|Storm|Partition|Vanished|Extreme)[A-Za-z]*Tests/
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
 .PHONY: build demo test test-oracle test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages

@@ -11,14 +11,38 @@ package enum TestDatabase {
     /// Creates an empty database.
     ///
     /// - Returns: The connection string, for user `tapline`, a superuser.
-    package static func create() throws -> String {
+    package static func create() throws -> String { try create(template: "template1") }
+
+    private static func create(template: String) throws -> String {
         let server = try TestServer.shared.get()
         let name = "test_\(number.add(1, ordering: .relaxed).newValue)"
         let connection = try PostgresConnection(conninfo: server)
-        try connection.execute("CREATE DATABASE \(name)")
+        try connection.execute("CREATE DATABASE \(name) TEMPLATE \(template)")
         return server + " dbname=\(name)"
     }
 
+    /// Creates a database as `fill` would make it of an empty one; it is called once a process for each name,
+    /// as to copy what it makes is several times as fast.
+    ///
+    /// - Parameters:
+    ///   - name: Of what it makes.
+    ///   - fill: Given the connection string of an empty database, in which it leaves no session open.
+    /// - Returns: As of ``create()``.
+    package static func create(
+        like name: String, _ fill: (String) throws -> Void
+    ) throws -> String {
+        let template = try templates.withLock { templates in
+            if let known = templates[name] { return known }
+            let conninfo = try create()
+            try fill(conninfo)
+            let template = conninfo.split(separator: "=").last.map(String.init) ?? ""
+            templates[name] = template
+            return template
+        }
+        return try create(template: template)
+    }
+
+    private static let templates = Sync.Monitor<[String: String]>([:])
     private static let number = Atomic(0)
 }
 

@@ -66,13 +66,15 @@ final class ReportBase {
 
     /// - Parameter version: How many migrations the schema has.
     init(version: Int = Schema.migrations.count) throws {
-        conninfo = try TestDatabase.create()
-        connection = try PostgresConnection(conninfo: conninfo)
-        try connection.execute("CREATE SCHEMA tapline")
-        for migration in Schema.migrations.prefix(version) {
-            try connection.execute(migration.sql)
+        conninfo = try TestDatabase.create(like: "report \(version)") { conninfo in
+            let connection = try PostgresConnection(conninfo: conninfo)
+            try connection.execute("CREATE SCHEMA tapline")
+            for migration in Schema.migrations.prefix(version) {
+                try connection.execute(migration.sql)
+            }
+            if version == Schema.migrations.count { try connection.execute(Schema.cellFunctions) }
         }
-        if version == Schema.migrations.count { try connection.execute(Schema.cellFunctions) }
+        connection = try PostgresConnection(conninfo: conninfo)
     }
 
     /// Stores events as one batch, and counts them in cells.

@@ -77,9 +77,11 @@ bench-scale: build bench-packages
 	python3 Benchmarks/scale.py --binary $(BINARY) --directory $(SCALE_DIR) --events $(SCALE_EVENTS) \
 		--write docs/benchmarks.md
 
-# Reports over 10 million events, some of them held against the aggregate over the events.
+# Reports over 10 million events, each held against the aggregate over the events. REPORT_OPTIONS=--wide, with
+# a REPORT_DIR of its own, has events with values of every dimension.
 bench-report: build bench-packages
-	python3 Benchmarks/report.py --binary $(BINARY) --directory $(REPORT_DIR) --write docs/benchmarks.md
+	python3 Benchmarks/report.py --binary $(BINARY) --directory $(REPORT_DIR) --write docs/benchmarks.md \
+		$(REPORT_OPTIONS)
 
 bench-compare: build bench-packages $(PEER_PYTHON)
 	python3 Benchmarks/compare.py --binary $(BINARY) --write docs/benchmarks.md

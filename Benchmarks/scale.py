@@ -65,7 +65,7 @@ ROWS = [
 class Base:
     """The large database and what is known of it, in scale.json beside its data."""
 
-    def __init__(self, binary, directory, count):
+    def __init__(self, binary, directory, count, stream=events.Stream):
         os.makedirs(directory, exist_ok=True)
         # The user of the embedded database has to pass through.
         os.chmod(directory, os.stat(directory).st_mode | 0o011)
@@ -80,7 +80,7 @@ class Base:
         else:
             self.known = {"events": count, "first_at": int(time.time()) - DAYS * 86400,
                           "loaded": 0, "runs": 0}
-        self.stream = events.Stream(SEED, self.known["first_at"], DAYS * 86400, count)
+        self.stream = stream(SEED, self.known["first_at"], DAYS * 86400, count)
 
     def save(self):
         with open(self.record + ".new", "w") as file:

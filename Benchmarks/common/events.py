@@ -1,7 +1,8 @@
 """Events that are a function of a seed and a position: repeatable, and any of them can be made again.
 
 300 to 400 bytes each: one receipt a message, then 7 % clicks and 4.5 % inbox opens of one of the
-20 000 messages before. Every id is a random UUID (version 4); each event has an `event_uid`.
+20 000 messages before. Every id is a random UUID (version 4); each event has an `event_uid`. Those of a
+`Wide` stream have a value of every dimension of reports.
 """
 import gzip
 import hashlib
@@ -12,6 +13,9 @@ BODY_EVENTS = 1000
 RECENT = 20_000
 PLATFORMS = ["ios"] * 10 + ["android"] * 5 + ["web"]
 CAMPAIGNS = 200
+LOCALES = ["de_DE", "en_US", "en_GB", "fr_FR", "hi_IN", "it_IT", "pl_PL", "pt_BR"]
+PROVIDERS = {"ios": "apns", "android": "fcm", "web": "webpush"}
+TOPICS = ["football", "news", "weather"]
 
 
 class Stream:
@@ -53,6 +57,7 @@ class Stream:
             kind = "received"
         m, e = of_message, own
         campaign = int(m[96:100], 16) % CAMPAIGNS
+        kind, members, properties = self.more(m, campaign, kind, luck)
         second = int(self.first_at + position * self.pace) - (luck >> 30) % 3600
         return (
             f'{{"type":"{kind}",'
@@ -62,11 +67,42 @@ class Stream:
             f'"campaign_id":"campaign-{campaign}",'
             f'"occurred_at":"{self.stamp(second)}.{(luck >> 50) % 1000:03d}Z",'
             f'"platform":"{PLATFORMS[int(m[32], 16)]}","app_version":"4.{campaign % 9}.1",'
-            f'"properties":{{"screen":"home","session":{(luck >> 60) % 10**9},'
-            f'"experiment":"b{campaign % 3}"}}}}\n')
+            f'{members}"properties":{{"screen":"home","session":{(luck >> 60) % 10**9},'
+            f'"experiment":"b{campaign % 3}"{properties}}}}}\n')
+
+    def more(self, m, campaign, kind, luck):
+        """The type of an event, and more members of it and of its properties; `m` is of its message."""
+        return kind, "", ""
 
     def lines(self, start, stop):
         return [self.line(position) for position in range(start, stop)]
+
+
+class Wide(Stream):
+    """Every dimension has values: some 300,000 mixtures of them, over which messages are spread.
+
+    What a message says is the same in all its events. Messages of every fourth campaign have buttons, and
+    half of the clicks on these are presses of one.
+    """
+
+    def more(self, m, campaign, kind, luck):
+        of_device = int(m[33:40], 16)
+        locale, country = LOCALES[of_device % 8].split("_")
+        if of_device >> 4 & 3 == 0:
+            country = "CH"
+        members = (f'"os_version":"{14 + (of_device >> 8) % 4}.{(of_device >> 12) % 4}",'
+                   f'"locale":"{locale}","country":"{country}",'
+                   f'"provider":"{PROVIDERS[PLATFORMS[int(m[32], 16)]]}",')
+        properties = f',"topic":"{TOPICS[campaign % 3]}"' if campaign % 5 == 0 else ""
+        if of_device >> 16 & 15 == 0:
+            properties += ',"push_group":"beta"'
+        if campaign % 4 == 0:
+            members += f'"category_id":"{"offer" if campaign % 8 else "reply"}",'
+            if kind == "clicked" and luck >> 70 & 1:
+                kind, press = "action", luck >> 71 & 1
+                members += (f'"action_id":"{"buy" if press else "later"}",'
+                            f'"opens_app":{"true" if press else "false"},')
+        return kind, members, properties
 
 
 def recent(seed, count, seconds=3600):

@@ -25,7 +25,7 @@ struct ReportStatement {
         let isByCampaign = options.by.contains(.campaign)
         // Where the order is of what is summed, rates are only of the rows that are asked for.
         let isSoon =
-            options.offset == 0 && places.versionFlags.isEmpty
+            options.top != nil && options.offset == 0 && places.versionFlags.isEmpty
             && (options.isByKeys || options.isByDelivered)
         let page = isSoon ? order + " LIMIT $7" : "OFFSET 0"
         sql = text.filled([

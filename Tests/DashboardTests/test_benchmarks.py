@@ -16,6 +16,7 @@ from harness import BINARY, ROOT
 # At the end: the standard library has a module `profile` too.
 sys.path.append(str(ROOT / "Benchmarks"))
 
+import report  # noqa: E402
 import scale  # noqa: E402
 from common import daemon, document, events, load, peer  # noqa: E402
 
@@ -55,6 +56,53 @@ class Events(unittest.TestCase):
         self.assertEqual(len(receipts), kinds["received"])
         self.assertGreater(kinds["clicked"], COUNT * 0.05)
         self.assertGreater(kinds["inbox_open"], COUNT * 0.03)
+
+    def test_wide_events_say_the_same_of_a_message_and_something_of_every_dimension(self):
+        said, values = {}, {}
+        for line in events.Wide(7, 1_790_000_000, 86_400, COUNT).lines(0, COUNT):
+            event = json.loads(line)
+            event |= {name: event["properties"].get(name) for name in ("topic", "push_group")}
+            of_unit = {name: event.get("category_id" if name == "category" else name)
+                       for name in report.Aggregate.OF_UNIT if name != "campaign"}
+            self.assertEqual(said.setdefault(event["message_uid"], of_unit), of_unit)
+            for name, value in (of_unit | {"type": event["type"], "action": event.get("action_id")}).items():
+                values.setdefault(name, set()).add(value)
+        for name, some in values.items():
+            self.assertGreater(len(some), 1, name)
+
+
+class Aggregates(unittest.TestCase):
+    """What `bench-report` holds reports against."""
+
+    def test_every_difference_is_one(self):
+        aggregate = report.Aggregate(None, 1)
+        expected = dict.fromkeys(aggregate.COUNTS, 0) | {
+            "delivered": 8, "clicked": 2, "dismissed_only": 1, "engaged": 3, "sent": None}
+
+        def row():
+            rates = {name: {"numerator": expected[part], "denominator": expected[whole],
+                            "value": expected[part] / expected[whole]}
+                     for name, (part, whole) in aggregate.RATES.items()}
+            return expected | rates
+        self.assertIsNone(aggregate.differ(expected, row()))
+        for name in aggregate.COUNTS.keys() - {"dismissed_only"}:
+            for other in (None if expected[name] is not None else 0, 5):
+                self.assertIn(name, aggregate.differ(expected, row() | {name: other}))
+        for name in aggregate.RATES:
+            for side, other in (("numerator", 4), ("denominator", 9), ("value", None)):
+                wrong = row()
+                wrong[name][side] = other
+                self.assertIn(name, aggregate.differ(expected, wrong))
+        self.assertIsNotNone(aggregate.differ(None, row()))
+
+    def test_pairs_are_held_all_or_each_dimension_once(self):
+        dimensions = report.Aggregate.DIMENSIONS
+        for count, fewest in ((300_000, 91), (10_000_000, 7)):
+            pairs = list(report.held_pairs(count))
+            self.assertEqual(len(set(pair for pair, _ in pairs)), 91)
+            held = [pair for pair, is_held in pairs if is_held]
+            self.assertEqual(len(held), fewest)
+            self.assertEqual(set().union(*held), set(dimensions))
 
 
 class Loads(unittest.TestCase):

@@ -120,21 +120,36 @@ import Testing
         }
         let reader = try PostgresConnection(conninfo: fixture.conninfo)
         let remover = try PostgresConnection(conninfo: fixture.conninfo)
-        func seen() throws -> Int64? {
-            try reader.query("SELECT count(*) FROM tapline.event WHERE device_id = 'd'").int64(0, 0)
+        /// Every column of every event, and the report by campaign and day of the same snapshot.
+        func seen() throws -> (events: [String], report: [String], named: Int64?) {
+            func rows(_ sql: String) throws -> [String] {
+                let answer = try reader.query(sql)
+                return (0..<answer.rows).map { answer.string($0, 0) ?? "" }
+            }
+            return (
+                try rows("SELECT e::text FROM tapline.event e ORDER BY key"),
+                try rows("SELECT r::text FROM tapline.report('campaign,day') r ORDER BY 1"),
+                try reader.query("SELECT count(*) FROM tapline.event WHERE device_id = 'd'")
+                    .int64(0, 0)
+            )
         }
         try reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        #expect(try seen() == 18)
+        let first = try seen()
+        #expect(first.named == 18 && first.events.count == 18 && first.report.count > 1)
         let erased = try Erasure.run(remover, .init(devices: ["d"], persons: [], app: nil))
         #expect(erased.events == 18)
         // What it holds cannot be made smaller now; nothing else waits for it.
         let held = try Retention.run(remover, receivedBefore: 1_788_400_000_000_001)
         #expect(held.compacted == 0 && held.busy == [1, 2])
-        #expect(try seen() == 18)
+        let again = try seen()
+        #expect(again.events == first.events && again.report == first.report)
         try reader.execute("COMMIT")
-        #expect(try seen() == 0)
+        let after = try seen()
+        #expect(after.named == 0 && after.events != first.events)
+        #expect(after.events.count == 18 && after.report == first.report)
         let free = try Retention.run(remover, receivedBefore: 1_788_400_000_000_001)
         #expect(free.compacted == 2 && free.busy.isEmpty && free.events == 0)
+        #expect(try seen().report == first.report)
     }
 
     @Test func retentionTakesOnlyWhatIsOldAndOnlyOnce() throws {

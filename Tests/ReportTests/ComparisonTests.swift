@@ -19,6 +19,8 @@ import Testing
         try base.add(
             units("a", 400, clicked: 80) + units("b", 400, clicked: 20)
                 + units("c", 20, clicked: 2) + units("d", 400, clicked: 22)
+                + units("e", 400, clicked: 40) + units("f", 400, clicked: 60)
+                + units("g", 400, clicked: 64)
                 + units("twice", 3, clicked: 1) + units("twice", 3, clicked: 1, app: "other"))
         return base.conninfo
     }
@@ -57,16 +59,24 @@ import Testing
         #expect(few.table().contains("not enough data yet"))
     }
 
+    /// By hand, from z of 60 and 64 clicks of 400 against 40: what is unlikely by itself may be chance
+    /// among three pairs.
     @Test func severalPairsAreAdjusted() throws {
-        let found = try Self.compare(["a", "b", "d"])
-        #expect(found.pairs.map(\.verdict) == [.firstHigher, .firstHigher, .noDifference])
-        for pair in found.pairs {
-            let (adjusted, plain) = (
-                try #require(pair.adjustedP), try #require(pair.difference?.p)
-            )
-            #expect(adjusted >= plain)
+        let found = try Self.compare(["e", "f", "g"])
+        #expect(found.pairs.map { [$0.first, $0.second] } == [[0, 1], [0, 2], [1, 2]])
+        let plain = [0.0325094446457, 0.0116324389594, 0.6959675316056]
+        // 3 x the smallest, 2 x the next, 1 x the last.
+        let adjusted = [0.0650188892914, 0.0348973168782, 0.6959675316056]
+        for (place, pair) in found.pairs.enumerated() {
+            let p = try #require(pair.difference?.p)
+            let after = try #require(pair.adjustedP)
+            #expect(abs(p - plain[place]) < 1e-9 && abs(after - adjusted[place]) < 1e-9)
         }
+        #expect(found.pairs.map(\.verdict) == [.noDifference, .secondHigher, .noDifference])
         #expect(found.table().contains("adjusted for 3 pairs (Holm)"))
+        // Alone, the first pair is no chance.
+        let alone = try Self.compare(["e", "f"]).pairs[0]
+        #expect(alone.verdict == .secondHigher && alone.adjustedP == alone.difference?.p)
     }
 
     @Test func anUnknownCampaignHasNoRate() throws {

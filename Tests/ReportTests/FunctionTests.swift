@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Report
 import Schema
@@ -106,35 +107,66 @@ struct FunctionTests {
 
     // The views over it.
 
+    /// Every column of every row: keys, each count and each rate that needs no journeys, flags.
     @Test func viewsHaveTheNumbersOfTheCommandLine() throws {
         let base = try ReportBase()
         try base.connection.execute(Schema.functions)
-        try base.add(Self.seeds(40))
-        func rows(_ sql: String) throws -> [String] {
-            let answer = try base.connection.query(sql)
-            return (0..<answer.rows).map { row in
-                (0..<4).map { answer.string(row, $0) ?? "n/a" }.joined(separator: "|")
-            }.sorted()
+        // Units of every kind, among them special and test ones, and a campaign with a flag.
+        try base.add(
+            (1...8).flatMap(MergeTests.world) + Self.seeds(40)
+                + (0..<31).map { Seed(.clicked, "all \($0)", campaign: "all") } + [
+                    Seed(.failed, "f", campaign: "failed"), Seed(.clicked, "f", campaign: "failed"),
+                    Seed(.received, "t", campaign: "failed").with { $0.isTest = true },
+                    Seed(.dismissed, "d", campaign: "failed"),
+                    Seed(.action, "a", campaign: "failed"),
+                    Seed(.inboxOpen, "i", campaign: "failed").with { $0.delay = 90_000 },
+                    Seed(.sent, "s", campaign: "failed"), Seed(.displayed, "s", campaign: "failed"),
+                ])
+        let counts = ReportCount.allCases.filter {
+            ![.influenced, .converted, .clicksBeforeReceipts].contains($0)
         }
-        func expected(_ by: String) throws -> [String] {
-            try base.report { try $0.set("by", by) }.rows.map { row in
-                [
-                    row.campaign ?? "", row.dimensions.first.flatMap { $0 } ?? "n/a",
-                    row[.delivered].map(String.init) ?? "n/a",
-                    row[.clicked].map(String.init) ?? "n/a",
-                ].joined(separator: "|")
-            }.sorted()
+        let rates = ReportRate.allCases.filter { ![.influencedRate, .conversionRate].contains($0) }
+        var names = Set(["app", "campaign_id", "flags", "ctr_delivered_low", "ctr_delivered_high"])
+        names.formUnion(counts.map(\.rawValue) + rates.map(\.rawValue))
+        for (view, by) in [("campaign", "campaign"), ("campaign_day", "campaign,day")] {
+            let isByDay = by != "campaign"
+            let answer = try base.connection.query(
+                "SELECT to_jsonb(v)::text FROM reporting.\(view) v")
+            let found = try (0..<answer.rows).map { row in
+                try #require(
+                    try JSONSerialization.jsonObject(with: Data(answer.string(row, 0)!.utf8))
+                        as? [String: Any])
+            }
+            let report = try base.report { try $0.set("by", by) }
+            #expect(found.count == report.rows.count && found.count > 6)
+            for row in report.rows {
+                let same = try #require(
+                    found.first {
+                        $0["app"] as? String == row.app
+                            && $0["campaign_id"] as? String == row.campaign
+                            && (!isByDay || $0["day"] as? String == row.dimensions[0])
+                    })
+                #expect(Set(same.keys) == (isByDay ? names.union(["day"]) : names))
+                let place = "\(view): \(row.app ?? "") \(row.campaign ?? "") \(row.dimensions)"
+                for count in counts {
+                    #expect(same[count.rawValue] as? Int64 == row[count], "\(place): \(count)")
+                }
+                var values = rates.map { ($0.rawValue, row[$0].value) }
+                values.append(("ctr_delivered_low", row[.ctrDelivered].low))
+                values.append(("ctr_delivered_high", row[.ctrDelivered].high))
+                for (name, value) in values {
+                    let other = same[name] as? Double
+                    #expect((other == nil) == (value == nil), "\(place): \(name)")
+                    #expect(abs((other ?? 0) - (value ?? 0)) < 1e-12, "\(place): \(name)")
+                }
+                #expect(same["flags"] as? [String] == row.flags, "\(place)")
+            }
+            // Nothing is compared that is the same everywhere.
+            for count in counts {
+                #expect(report.rows.contains { $0[count] ?? 0 > 0 }, "\(count)")
+            }
+            #expect(report.rows.contains { !$0.flags.isEmpty })
         }
-        #expect(
-            try rows(
-                "SELECT campaign_id, NULL::text, delivered::text, clicked::text FROM reporting.campaign"
-            )
-                == expected("campaign"))
-        #expect(
-            try rows(
-                "SELECT campaign_id, day::text, delivered::text, clicked::text FROM reporting.campaign_day"
-            )
-                == expected("campaign,day"))
         let events = try base.connection.query(
             """
             SELECT count(*), count(stored_at), count(*) FILTER (WHERE type = 'clicked')

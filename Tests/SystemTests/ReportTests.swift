@@ -184,28 +184,149 @@ extension SystemTests {
             #expect(!(try Self.report(app, ["--format", "csv"]).lowercased().contains("nan")))
         }
 
-        @Test func everyFormatSaysTheSame() throws {
+        /// Every number, text and flag of every row, in each format as JSON has it.
+        @Test(arguments: ["campaign", "campaign,platform"])
+        func everyFormatSaysTheSame(by: String) throws {
             let app = try Self.whole.get()[0].app
-            let json = try Self.json(app)
-            let csv = Self.parse(try Self.report(app, ["--format", "csv"]))
+            let options = ["--by", by, "--journeys", "always"]
+            let json = try Self.json(app, options)
+            let rows = json["campaigns"].items
+            #expect(rows.count > 3 && rows.contains { $0["influenced"].int ?? 0 > 0 })
+            try Self.expectCSV(app, options, rows)
+
+            let lines = try Self.report(app, options + ["--format", "ndjson"])
+                .split(separator: "\n").map { try JSON(parsing: $0.utf8) }
+            let ofAll = ["as_of", "data_through", "from", "to", "timezone", "cohort"]
+            let expected = try ([json["totals"]] + rows).enumerated().map { place, row in
+                guard case .object(var members) = row else { throw Failure("no row: \(row)") }
+                for name in ofAll { members[name] = json[name] }
+                members["is_total"] = .bool(place == 0)
+                return JSON.object(members)
+            }
+            #expect(lines == expected)
+
+            let columns = ["campaign_id"] + by.split(separator: ",").dropFirst().map(String.init)
+            let table = try Self.report(app, options).split(separator: "\n").map(String.init)
+            #expect(table.allSatisfy { $0.count <= 80 })
+            Self.expectTable(table, rows + [json["totals"]], columns)
+            let page = try Self.report(app, options + ["--format", "html"])
+            Self.expectPage(page, rows + [json["totals"]], columns)
+        }
+
+        /// Each column is a member of JSON, and each member but lists a column.
+        private static func expectCSV(_ app: App, _ options: [String], _ rows: [JSON]) throws {
+            let text = try report(app, options + ["--format", "csv"])
+            let csv = parse(text)
             let header = try #require(csv.first)
-            #expect(csv.allSatisfy { $0.count == header.count })
-            for row in json["campaigns"].items {
-                let campaign = try #require(row["campaign_id"].text)
-                let column = try #require(header.firstIndex(of: "campaign_id"))
-                let fields = try #require(csv.first { $0[column] == campaign })
+            #expect(csv.count == rows.count + 1 && csv.allSatisfy { $0.count == header.count })
+            let parts = ["numerator", "denominator", "low", "high", "p50", "p90", "p99"]
+            var members: Set<String> = ["action_share"]
+            for (row, fields) in zip(rows, csv.dropFirst()) {
                 for (name, field) in zip(header, fields) {
-                    if let count = row[name].int { #expect(field == "\(count)", "\(name)") }
-                    if let rate = row[name]["value"].number {
-                        #expect(Double(field).map { abs($0 - rate) < 1e-9 } == true, "\(name)")
+                    let part = parts.first { name.hasSuffix("_" + $0) }
+                    let member = part.map { String(name.dropLast($0.count + 1)) } ?? name
+                    members.insert(member)
+                    #expect(row.keys.contains(member), "\(name)")
+                    let value = row[member]
+                    let isRate = if case .object = value { true } else { false }
+                    switch isRate ? value[part ?? "value"] : value {
+                    case .null: #expect(field.isEmpty, "\(name)")
+                    case .string(let text): #expect(field == text, "\(name)")
+                    case .array(let flags):
+                        #expect(field == flags.compactMap(\.text).joined(separator: " "), "\(name)")
+                    case let number: #expect(Double(field) == number.number, "\(name)")
+                    }
+                }
+                #expect(members == row.keys)
+            }
+            let file = directory.path + "/output.csv"
+            #expect(try report(app, options + ["--format", "csv", "--output", file]).isEmpty)
+            #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
+        }
+
+        private static let shownCounts = [
+            "sent", "delivered", "clicked", "clicks_total", "inbox_opened", "engaged",
+        ]
+        private static let shownRates = ["ctr_delivered", "ctr_sent", "engagement_rate"]
+
+        /// A block of counts and one of rates, each with a line for every row and the totals.
+        private static func expectTable(_ table: [String], _ rows: [JSON], _ columns: [String]) {
+            // Bars are of other characters than numbers and names.
+            let words = table.map { line in
+                line.split(separator: " ").filter { !"▏▎▍▌▋▊▉█".contains($0.first!) }.map(
+                    String.init)
+            }
+            let heads = words.indices.filter { words[$0].first == "campaign" }
+            #expect(heads.count == 2)
+            for (block, head) in heads.enumerated() {
+                for (row, line) in zip(rows, words[(head + 1)...]) {
+                    let isTotal = row["campaign_id"] == .null
+                    let labels = isTotal ? ["totals"] : columns.map { row[$0].text ?? "(unknown)" }
+                    for (label, word) in zip(labels, line) {
+                        let ends = word.split(separator: "…", omittingEmptySubsequences: false)
+                        #expect(
+                            label.hasPrefix(ends.first ?? "") && label.hasSuffix(ends.last ?? ""))
+                    }
+                    let found = Array(line.dropFirst(labels.count))
+                    if block == 0 {
+                        #expect(found == shownCounts.map { row[$0].int.map { "\($0)" } ?? "n/a" })
+                    } else {
+                        var place = 0
+                        for name in shownRates {
+                            guard let value = row[name]["value"].number else {
+                                #expect(found[place] == "n/a", "\(name)")
+                                place += 1
+                                continue
+                            }
+                            let numbers = found[place..<place + 3].map {
+                                Double($0.filter { $0 != "[" && $0 != "]" }) ?? -1
+                            }
+                            for (number, (expected, error)) in zip(
+                                numbers,
+                                [
+                                    (value, 0.005), (row[name]["low"].number ?? -1, 0.05),
+                                    (row[name]["high"].number ?? -1, 0.05),
+                                ])
+                            {
+                                #expect(abs(number - expected * 100) <= error + 1e-9, "\(name)")
+                            }
+                            place += 3
+                        }
+                        #expect(found.count == place)
                     }
                 }
             }
-            let table = try Self.report(app)
-            #expect(table.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(table)")
-            let file = Self.directory.path + "/output.csv"
-            #expect(try Self.report(app, ["--format", "csv", "--output", file]).isEmpty)
-            #expect(Self.parse(try String(contentsOfFile: file, encoding: .utf8)) == csv)
+        }
+
+        /// The last table of the page has all rows and the totals.
+        private static func expectPage(_ page: String, _ rows: [JSON], _ columns: [String]) {
+            let table = page.components(separatedBy: "Every row, and the totals over everything")
+                .last!
+            let lines = table.components(separatedBy: "<tr>").dropFirst().map { line in
+                line.matches(of: #/<t[dh][^>]*>([^<]*)</#).map { String($0.1) }
+            }
+            func percent(_ value: JSON) -> String {
+                value.number.map { String(format: "%.2f", $0 * 100) } ?? "n/a"
+            }
+            #expect(lines.count == rows.count + 1)
+            for (row, cells) in zip(rows, lines.dropFirst()) {
+                let isTotal = row["campaign_id"] == .null
+                var expected =
+                    isTotal
+                    ? ["totals"] + columns.dropFirst().map { _ in "" }
+                    : columns.map { row[$0].text ?? "(unknown)" }
+                expected += shownCounts.map { row[$0].int.map { "\($0)" } ?? "n/a" }
+                for name in shownRates {
+                    let (low, high) = (percent(row[name]["low"]), percent(row[name]["high"]))
+                    expected += [
+                        percent(row[name]["value"]), low == "n/a" ? low : "\(low)–\(high)",
+                    ]
+                }
+                expected.append(row["flags"].items.compactMap(\.text).joined(separator: " "))
+                #expect(
+                    cells.map { $0.replacing(",", with: "").replacing("\u{A0}%", with: "") }
+                        == expected)
+            }
         }
 
         /// The fields of CSV (RFC 4180).

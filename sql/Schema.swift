@@ -26,6 +26,7 @@ package enum Schema {
         Migration(version: 12, name: "pieces", sql: text(PackageResources._012_pieces_sql)),
         Migration(version: 13, name: "hours", sql: text(PackageResources._013_hours_sql)),
         Migration(version: 14, name: "special", sql: text(PackageResources._014_special_sql)),
+        Migration(version: 15, name: "sends", sql: text(PackageResources._015_sends_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -8,6 +8,7 @@ SCALE_DIR ?= .build/bench/scale
 ORACLE_EVENTS ?= 100000
 ORACLE_REPORTS ?= 50
 ORACLE_SEED ?= 1
+SEEDS ?= 10
 SOAK_KILLS ?= 200
 SOAK_POSTGRES_KILLS ?= 50
 SOAK_EVENTS ?= 1000000
@@ -35,7 +36,7 @@ ALONE = ^SystemTests\.SystemTests/AbuseTests/
 FAULTS = ^SystemTests\.SystemTests/[A-Za-z]*(Fault|Fail|Crash|Erase|Replay|Dedupe|Storm|Partition|Vanished|Extreme)[A-Za-z]*Tests/
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
-.PHONY: build demo test test-oracle test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages
+.PHONY: build demo test test-oracle test-random test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages
 .PHONY: bench bench-scale bench-report bench-compare bench-abuse bench-profile bench-packages
 
 build: packages
@@ -106,6 +107,10 @@ $(PEER_PYTHON): Benchmarks/peers/requirements.txt | bench-packages
 test-oracle: test-packages
 	ORACLE_EVENTS=$(ORACLE_EVENTS) ORACLE_REPORTS=$(ORACLE_REPORTS) ORACLE_SEED=$(ORACLE_SEED) \
 		swift test --filter OracleTests
+
+# Random batches in random order through loaders and reports: SEEDS times as many as `make unit` tries.
+test-random: test-packages
+	TEST_SEEDS=$(SEEDS) swift test --filter '^(Load|Report)Tests\.(Cell|Device|LookAhead|ReaderAsks|Removal)Tests/'
 
 # Kills the daemon and its PostgreSQL at random moments under `tapline bench`, verifies, and prints the
 # figures of docs/reliability.md. `make test` has a short form of it.

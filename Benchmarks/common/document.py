@@ -72,6 +72,8 @@ class Table:
             lines = file.read().split(begin, 1)[1].split(end, 1)[0].splitlines()
         cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
         then = {row[0]: float(row[1]) for row in cells if len(row) > 1 and row[0].startswith("**")}
+        if not any(text in then for _, text, _ in self.rows):
+            raise ValueError(f"no ratio of this run is in the section {section} of {path}")
         return [f"{text}: {self.median(name):.2f}, was {then[text]:.2f}" for name, text, _ in self.rows
                 if text in then and self.rounds[name] and self.median(name) < 0.9 * then[text]]
 

@@ -10,9 +10,9 @@ struct ListenSocket {
     /// - Parameters:
     ///   - address: See ``HTTPServerConfiguration/listen``.
     ///   - unreadMilliseconds: How long what is sent may stay without an acknowledgement of the client's
-    ///     kernel until the connection is broken off; those that are accepted inherit it. An answer that
-    ///     never ends, and of which little is sent, would else go on for the quarter of an hour that
-    ///     the kernel tries again.
+    ///     kernel, or without room in it, until the connection is broken off; those that are accepted inherit
+    ///     it. An answer that never ends, and of which little is sent, would else go on for the quarter of
+    ///     an hour that the kernel tries again.
     /// - Throws: ``HTTPServerError``; no descriptor is left open.
     init(_ address: String, unreadMilliseconds: Int) throws(HTTPServerError) {
         guard let (host, service) = Self.split(address) else { throw .malformedAddress(address) }

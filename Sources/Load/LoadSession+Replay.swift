@@ -46,6 +46,11 @@ extension LoadSession {
         try session.readAll()
         return session
     }
+
+    /// Looks how many rows are lost, which takes a look at all events.
+    mutating func countLostRows() throws(LoadError) {
+        lostRows = try Books.lostRows(connection)
+    }
 }
 
 extension SpoolID {

@@ -13,13 +13,12 @@ enum Segments {
         _ = try connection.statement("BEGIN; SELECT 1 FROM tapline.turn FOR UPDATE")
         // Once more, as another daemon may have made them meanwhile.
         let missing = try missing(connection)
+        guard missing.rows > 0 else {
+            _ = try connection.statement("ROLLBACK")
+            return
+        }
         for row in 0..<missing.rows {
             guard let segment = missing.int64(row, 0).map({ Int($0) }) else { continue }
-            Log.error(
-                "partition tapline.event_\(segment) is gone with its \(missing.int64(row, 2) ?? 0) "
-                    + "events, making it anew",
-                hint: "What the spool still has comes back by \"tapline replay\", the rest if you "
-                    + "restore a backup. Then run \"tapline rebuild\": reports count what is gone.")
             let isOpen = missing.bool(row, 1) == true
             _ = try connection.statement(
                 """
@@ -37,6 +36,13 @@ enum Segments {
             DELETE FROM tapline.batch_news
             """)
         _ = try connection.statement("COMMIT")
+        for row in 0..<missing.rows {
+            Log.error(
+                "partition tapline.event_\(missing.int64(row, 0) ?? 0) is gone with its "
+                    + "\(missing.int64(row, 2) ?? 0) events; made anew",
+                hint: "What the spool still has comes back by \"tapline replay\", the rest if you "
+                    + "restore a backup. Then run \"tapline rebuild\": reports count what is gone.")
+        }
     }
 
     /// The segments without a partition, whether they are open, and how many events they had.

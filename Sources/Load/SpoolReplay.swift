@@ -77,8 +77,7 @@ package enum SpoolReplay {
         progress: (Outcome) -> Void = { _ in }
     ) throws(SpoolReplayError) -> Outcome {
         let (own, numbers) = try look(directory)
-        let known = try look(database, own)
-        guard let checkpoint = known.checkpoint else { throw .nothingIsLoaded(own) }
+        guard let checkpoint = try checkpoint(database, own) else { throw .nothingIsLoaded(own) }
         let loaded = numbers.filter { $0 <= checkpoint.segment }
         guard let oldest = loaded.first, let newest = loaded.last else {
             throw .notKept(first ?? checkpoint.segment, kept: nil)
@@ -87,7 +86,8 @@ package enum SpoolReplay {
         var outcome = Outcome(segments: (first ?? oldest)...newest)
         outcome.isMoreSpooled = numbers.contains { $0 > checkpoint.segment }
         do throws(LoadError) {
-            var run = try ReplayRun(database, directory, settings, lostRows: known.lostRows)
+            var run = try ReplayRun(database, directory, settings)
+            try run.begin()
             for segment in loaded where segment >= outcome.segments.lowerBound {
                 try run.load(segment, upTo: checkpoint, &outcome, progress)
             }
@@ -114,16 +114,14 @@ package enum SpoolReplay {
         return (own, numbers)
     }
 
-    /// How far the database has it, and how many rows the database has lost, of any spool.
-    private static func look(
+    /// How far the database has it.
+    private static func checkpoint(
         _ database: () throws(PostgresError) -> String, _ own: SpoolID
-    ) throws(SpoolReplayError) -> (checkpoint: SpoolMark?, lostRows: Int64) {
+    ) throws(SpoolReplayError) -> SpoolMark? {
         do throws(LoadError) {
             let connection = try PostgresConnection.open(
                 database: database, applicationName: "tapline replay", settings: "")
-            return (
-                try Books.checkpoint(connection, of: own), try Books.lostRows(connection)
-            )
+            return try Books.checkpoint(connection, of: own)
         } catch {
             throw .load(error)
         }
@@ -139,13 +137,15 @@ private struct ReplayRun: ~Copyable {
 
     init(
         _ database: @escaping () throws(PostgresError) -> String, _ directory: String,
-        _ settings: LoadSettings, lostRows: Int64
+        _ settings: LoadSettings
     ) throws(LoadError) {
         session = try LoadSession.ofReplay(database, settings)
-        session.lostRows = lostRows
         self.directory = directory
         batchRowsMax = settings.batchRowsMax
     }
+
+    /// Looks at what is lost, now that no other replay brings any of it back.
+    mutating func begin() throws(LoadError) { try session.countLostRows() }
 
     /// Loads the records of a segment that are not after `checkpoint`; the last ones are left in the
     /// batch.

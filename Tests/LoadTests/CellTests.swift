@@ -256,7 +256,7 @@ import Testing
         return text
     }
 
-    @Test(arguments: Array(0..<40) + [78, 124, 178, 358]) func cellsChangeNoReport(seed: UInt64)
+    @Test(arguments: Seeds.few(16) + [78, 124, 178, 358]) func cellsChangeNoReport(seed: UInt64)
         throws
     {
         var dice = Dice(source: KeySource(state: seed))
@@ -414,7 +414,7 @@ import Testing
         #expect(try second.load(batch) == [.duplicate, .duplicate, .duplicate, .stored])
     }
 
-    @Test(arguments: 0..<8) func newsSaysWhatTheRowsSay(seed: UInt64) throws {
+    @Test(arguments: Seeds.few(4)) func newsSaysWhatTheRowsSay(seed: UInt64) throws {
         var dice = Dice(source: KeySource(state: seed))
         var world = World(&dice)
         let batch = try Self.batch((0..<100).map { _ in world.line(&dice) }, mark: 1)

@@ -39,7 +39,9 @@ import Testing
         return try CampaignReport.load(options, on: connection)
     }
 
-    @Test(arguments: 0..<16) func removingContentChangesNoReportAndNoVerdict(seed: UInt64) throws {
+    @Test(arguments: Seeds.few(8)) func removingContentChangesNoReportAndNoVerdict(seed: UInt64)
+        throws
+    {
         var dice = Dice(source: KeySource(state: seed))
         let fixture = try Fixture()
         let connection = try PostgresConnection(conninfo: fixture.conninfo)

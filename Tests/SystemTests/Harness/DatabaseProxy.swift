@@ -116,12 +116,17 @@ final class DatabaseProxy: @unchecked Sendable {
     // MARK: Passing bytes
 
     private func take(_ client: Int32) {
-        guard let server = Self.connect(lock.withLock { target }) else {
+        let socket = lock.withLock { target }
+        guard let server = Self.connect(socket) else {
             close(client)
             return
         }
         let link = Link(client, server)
-        lock.withLock { links[ObjectIdentifier(link)] = link }
+        lock.withLock {
+            links[ObjectIdentifier(link)] = link
+            // It was turned meanwhile, and that one was not there yet to be cut.
+            if socket != target { Self.end(link) }
+        }
         let both = DispatchGroup()
         both.enter()
         both.enter()

@@ -12,7 +12,6 @@ again.
   deep    50 lines of 60 KB, each nested too deep
   cut     connections that end within a head or a body
   noise   512 random bytes a connection
-  storm   a key over its limit that sends 1000 events again and again, whatever Retry-After says
 
 Abusers are other machines; here they share the cores with the daemon. So they run as SCHED_IDLE: the
 daemon, its database and the polite client take a core from them at once, and what they take from the
@@ -24,8 +23,7 @@ groups tasks by session and others work too, what the idle ones use is still tak
 this session: `spin` is slower than alone then, so take figures on a quiet machine.
 
 Each abuser has addresses of its own, as other machines have, a thousand connections an address: the
-limits of the daemon are its defaults, but for the timeouts, which would end the idle ones too soon, and
-for the events a second of a key, of which the polite client sends fewer.
+limits of the daemon are its defaults, but for the timeouts, which would end the idle ones too soon.
 """
 import argparse
 import gzip
@@ -39,8 +37,7 @@ from common import daemon, document, measure
 from common.document import log
 
 IDLE = 5000
-KINDS = ["idle", "slow", "bomb", "large", "deep", "cut", "noise", "storm"]
-KEY_EVENTS = 5_000
+KINDS = ["idle", "slow", "bomb", "large", "deep", "cut", "noise"]
 
 ROWS = [
     ("p50", "alone: p50, ms", "{:.2f}"),
@@ -116,9 +113,6 @@ class Abuser:
         elif kind == "deep":
             line = event("deep")[:-1] + ',"x":' + "[" * 60_000
             self.bytes = request(key, gzipped("\n".join([line] * 50).encode()), encoding)
-        elif kind == "storm":
-            lines = "\n".join(event(f"storm{number}") for number in range(1000))
-            self.bytes = request(key, gzipped(lines.encode()), encoding)
         else:
             self.bytes = request("stranger", event("cut").encode())
 
@@ -139,8 +133,6 @@ class Abuser:
             return time.sleep(0.1)
         if self.kind == "spin":
             return sum(range(100_000))
-        if self.kind == "storm":
-            return self.storm()
         with connect(self.port, self.address) as one:
             if self.kind == "cut":
                 one.sendall(self.bytes[: self.random.randint(1, len(self.bytes))])
@@ -152,19 +144,6 @@ class Abuser:
             else:
                 one.sendall(self.bytes)
                 answer(one)
-
-
-    def storm(self):
-        """Sends requests without waiting for each answer, over the connection that it keeps."""
-        if not self.held:
-            self.held.append(connect(self.port, self.address))
-        self.held[0].sendall(self.bytes * 64)
-        data = b""
-        while data.count(b"HTTP/1.1 ") < 64 or not data.endswith(b"}"):
-            more = self.held[0].recv(1 << 20)
-            if not more:
-                return self.held.clear()
-            data += more
 
 
 def abuse(kind, port, key, stands_back, ready, stop, rounds):
@@ -196,9 +175,7 @@ class Abuse:
             ready, rounds = multiprocessing.Event(), multiprocessing.Value("L", 0)
             self.rounds.append((kind, rounds))
             process = multiprocessing.Process(
-                target=abuse,
-                args=(kind, one.port, one.storm_key if kind == "storm" else one.key, stands_back,
-                      ready, self.stop, rounds))
+                target=abuse, args=(kind, one.port, one.key, stands_back, ready, self.stop, rounds))
             process.start()
             self.processes.append(process)
             if not ready.wait(120):
@@ -286,11 +263,9 @@ def main():
     options.add_argument("--requests", type=int, default=2000, help="of the polite client, each time")
     options.add_argument("--write", help="the document to write the section to")
     chosen = options.parse_args()
-    limits = ["http.header_timeout=5m", "http.body_timeout=5m", "http.idle_timeout=10m",
-              f"http.key_events_per_second_max={KEY_EVENTS}"]
+    limits = ["http.header_timeout=5m", "http.body_timeout=5m", "http.idle_timeout=10m"]
     table = document.Table(ROWS)
     with daemon.Fresh(os.path.abspath(chosen.binary), settings=limits) as one:
-        one.storm_key = one.command("key", "create", "--app", "storm").strip()
         one.warm_up()
         polite(one, 500)
         for number in range(chosen.rounds):

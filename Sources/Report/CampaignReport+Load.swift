@@ -294,9 +294,10 @@ struct ReportReader {
         _ connection: borrowing PostgresConnection, _ frame: Frame
     ) throws(ReportError) -> [ReportRow] {
         let statement = ReportStatement(options, from: frame.source)
-        let isOfEvents = if case .cells = frame.source { false } else { true }
         // Millions of rows that the planner takes for a few hundred would be joined by comparing each
-        // with each.
+        // with each: events, and those of special units, which may be a third of all.
+        let isOfEvents =
+            if case .cells(_, _, withSpecial: false, _) = frame.source { false } else { true }
         if isOfEvents { try setNestedLoops("off", connection) }
         let answer = try ask(
             connection, statement.sql,
@@ -309,7 +310,7 @@ struct ReportReader {
                 // The totals are a row too.
                 options.top.map { .int64(Int64(clamping: $0 &+ 1)) } ?? .null,
             ])
-        // Another report of the same transaction may be of cells, and look its special units up.
+        // Another report of the same transaction may look a few things up.
         if isOfEvents { try setNestedLoops("on", connection) }
         return (0..<answer.rows).map { row(answer, $0) }
     }

@@ -3,7 +3,8 @@ import Testing
 
 /// The product as a whole: the real binary, a real PostgreSQL, real faults.
 ///
-/// One test at a time: they measure time, memory and what is lost under load.
+/// One test at a time, as they look at memory and at what is lost under load; `make test` runs two halves
+/// of them, and the tests of modules, side by side.
 @Suite(.serialized, .deadline) struct SystemTests {}
 
 /// One daemon on its embedded database for all tests that only talk to it.

@@ -23,7 +23,7 @@ CREATE FUNCTION tapline.report(
 )
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC' SET jit = off SET enable_mergejoin = off SET enable_sort = off
-SET work_mem = '128MB'
+SET work_mem = '128MB' SET enable_nestloop = on
 AS $report$
 DECLARE
     words text[] := string_to_array(dimensions, ',');
@@ -54,6 +54,8 @@ BEGIN
             WHERE seconds % 900 <> 0)
         OR EXISTS (SELECT FROM tapline.test_device WHERE NOT applied)
     THEN
+        -- Events that the planner takes for a few hundred would be joined by comparing each with each.
+        PERFORM set_config('enable_nestloop', 'off', true);
         statement := $part$<units of events>$part$;
     ELSE
         statement := CASE
@@ -66,6 +68,7 @@ BEGIN
             WHEN other IS NULL OR is_by_time THEN $part$<cells by quarter>$part$
             ELSE $part$<cells by all>$part$ END;
         IF EXISTS (SELECT FROM tapline.special_unit) THEN
+            PERFORM set_config('enable_nestloop', 'off', true);
             statement := $part$<special>$part$ || statement || $part$<units of special>$part$;
         ELSE
             statement := statement || $part$<units of cells>$part$;

@@ -46,7 +46,7 @@ final class Cluster {
 
     /// Makes a standby of another one by `pg_basebackup`, and starts it; it takes sessions that read.
     init(standbyOf primary: Cluster) throws {
-        if geteuid() == 0 { try Tapline.tool(["chown", "postgres", home.path]) }
+        try giveAway()
         let source = ["-h", primary.home.path, "-p", "5432", "-U", "tapline"]
         try Self.run(["pg_basebackup", "-D", data, "-R", "-c", "fast", "--no-sync"] + source)
         try start()

@@ -106,8 +106,9 @@ struct FunctionTests {
     }
 
     /// Messages without a campaign are looked up among the sent events of each closed segment: by its index or,
-    /// where they are more than a hundredth of its rows, by a scan.
-    @Test(arguments: [0, 1, 3, 4, 300]) func sentEventsAreFoundByIndexAndByScan(count: Int) throws {
+    /// where they are more than a twentieth of its rows, by a scan.
+    @Test(arguments: [0, 1, 16, 17, 300]) func sentEventsAreFoundByIndexAndByScan(count: Int) throws
+    {
         let base = try ReportBase()
         try base.store(
             (0..<300).map { Seed(.sent, "m\($0)", on: "d", campaign: $0 % 5 == 1 ? nil : "c\($0)") }

@@ -146,8 +146,10 @@ extension SystemTests {
                 settings: ["load.batch_rows_max": "\(rows)", "load.batch_age_ms": "60000"]
             ).start()
             let app = try App(daemon)
-            try cluster.stop(.fast)
             let end = #"\."#
+            // The daemon learns of the key while there is a database.
+            #expect(try app.post(end).json["rejected"] == .int(1))
+            try cluster.stop(.fast)
             var uids = [end] + (1..<rows).map { "m\($0)" }
             let all = Set(uids)
             while !uids.isEmpty {

@@ -48,7 +48,7 @@ ROWS = [
     ("generator_us", "CPU of the load generator, µs an event", "{:.2f}"),
     ("request_us", "CPU of the load generator, µs a single-event request", "{:.1f}"),
     ("wal_bytes", "WAL, bytes an event (target 600)", "{:,.0f}"),
-    ("disk_bytes", "tables and indexes, bytes an event (target 450)", "{:,.0f}"),
+    ("disk_bytes", "tables, indexes and identity files, bytes an event (target 450)", "{:,.0f}"),
     ("idle_rss", "memory of the daemon idle, MB (target 64)", "{:.0f}"),
     ("rss", "memory of the daemon after the load, MB", "{:.0f}"),
     ("drain", "drain after an outage while ingesting at half the stored rate, events/s", "{:,.0f}"),

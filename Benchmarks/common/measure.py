@@ -19,11 +19,14 @@ def wal_position(daemon):
 
 
 def disk_bytes(daemon):
-    """Tables and indexes."""
-    return int(daemon.sql(
+    """Tables, indexes, and the daemon's files of identities."""
+    tables = int(daemon.sql(
         "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = relnamespace "
         "WHERE nspname = 'tapline' AND relkind = 'r'"))
+    folder = os.path.join(daemon.directory, "identities")
+    files = os.scandir(folder) if os.path.isdir(folder) else []
+    return tables + sum(file.stat().st_size for file in files)
 
 
 def stored(daemon, bodies, others=(), checkpoint=True):

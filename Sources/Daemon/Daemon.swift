@@ -87,6 +87,9 @@ package final class Daemon: Sendable {
         loader = Loader(
             database: connect, spool: spool, settings: settings.load,
             metrics: loadMetrics, ledger: ledger, notifier: results.notifier,
+            identities: IdentityFiles(
+                directory: settings.dataDirectory + "/identities",
+                bytesMax: settings.load.identityFilesBytesMax),
             onClaim: { scan.start(from: $0, ledger) })
         keys = KeyCache(path: settings.dataDirectory + "/keys", database: connect)
         let web = Web(

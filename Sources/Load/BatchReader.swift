@@ -184,8 +184,8 @@ final class BatchReader: Sendable {
     /// Asks closed segments about the batch, which is full: nothing is added to it, and until this is done it
     /// is not taken.
     private func ask(_ lookAhead: inout LookAhead?) {
-        let events = state.withLock { $0.next.events }
-        var inquiry = lookAhead?.inquire(events)
+        let (events, contents) = state.withLock { ($0.next.events, $0.next.contents) }
+        var inquiry = lookAhead?.inquire(events, contents)
         state.withLock { state in
             state.isAsked = true
             state.next.inquiry = inquiry.take()

@@ -12,7 +12,10 @@ final class ClosedSegments: Sendable {
         var filters = FilterStack()
         /// Messages that are known to have several units in a closed segment.
         var several: Set<SegmentMessage> = []
-        /// Counts the times that all was forgotten.
+        /// The closing of each segment whose identities may be in a file.
+        var closings: [Int: ClosingID] = [:]
+        var files: [Int: IdentityFile] = [:]
+        /// Counts the times that what was answered before holds no longer.
         var history = 0
     }
 
@@ -22,6 +25,10 @@ final class ClosedSegments: Sendable {
     }
 
     private let state = Sync.Monitor(State())
+    private let identities: IdentityFiles?
+
+    /// - Parameter identities: Where files of identities are; without, the database is asked for each repeat.
+    init(identities: IdentityFiles? = nil) { self.identities = identities }
 
     // MARK: Filters
 
@@ -48,9 +55,14 @@ final class ClosedSegments: Sendable {
         state.withLock { state in
             state.filters = FilterStack()
             state.several = []
+            state.closings = [:]
+            state.files = [:]
             state.history += 1
         }
     }
+
+    /// Forgets what was answered: rows may be gone that were there.
+    func forgetAnswers() { state.withLock { $0.history += 1 } }
 
     /// The numbers of the segments that may hold `entry`; never short of one that does.
     func segments(holding entry: FilterEntry) -> [Int] {
@@ -73,13 +85,83 @@ final class ClosedSegments: Sendable {
         }
     }
 
+    // MARK: Files of identities
+
+    /// Takes the files that are of these closings, and lets go of all others.
+    func setClosings(_ closings: [Int: ClosingID]) {
+        guard let identities, closings != state.withLock({ $0.closings }) else { return }
+        let files = identities.open(closings)
+        state.withLock { state in
+            // Who asks at this moment may have been told by a file that is not true any more.
+            let isGone = state.closings.contains { closings[$0.key] != $0.value }
+            if isGone { state.history += 1 }
+            state.closings = closings
+            state.files = files
+        }
+    }
+
+    /// Writes the file of a segment that is being closed; it is of no use before ``add(_:of:_:)``.
+    func writeFile(
+        _ segment: borrowing OpenSegment, _ closing: ClosingID
+    ) -> IdentityFile? { identities?.write(segment, closing) }
+
+    /// Takes the file of a segment whose closing is committed.
+    func add(_ file: IdentityFile?, of closing: ClosingID, _ segment: Int) {
+        state.withLock { state in
+            state.closings[segment] = closing
+            state.files[segment] = file
+            identities?.makeRoom(&state.files)
+        }
+    }
+
+    func remove(_ file: IdentityFile) { identities?.remove(file) }
+
+    /// Which of some events are repeats, by the files; their identities are noted.
+    ///
+    /// - Parameter suspects: Of these events.
+    private func findRepeats(
+        _ suspects: [Suspect], _ events: ArraySlice<UnitEvent>, _ contents: [EventContent],
+        _ inquiry: inout Inquiry
+    ) {
+        let (slices, files, history) = state.withLock { state in
+            (state.filters.slices, state.files, state.history)
+        }
+        guard !files.isEmpty, history == inquiry.history else { return }
+        var wanted: [Int: [IdentityFile.Wanted]] = [:]
+        for suspect in suspects where suspect.row >= 0 {
+            slices[suspect.slice].forEach(in: suspect.holding) { segment in
+                guard files[segment] != nil else { return }
+                let row = suspect.row
+                wanted[segment, default: []].append(
+                    .init(key: events[row].key, content: contents[row], number: row))
+            }
+        }
+        for (segment, wanted) in wanted {
+            guard let file = files[segment] else { continue }
+            do throws(IdentityFile.Damage) {
+                try file.find(wanted) { inquiry.older.keys.insert($0.key, $0.content) }
+            } catch {
+                // One that had to make room is gone.
+                let isOurs = state.withLock { state in
+                    guard state.files[segment] === file else { return false }
+                    state.files[segment] = nil
+                    return true
+                }
+                if isOurs { identities?.drop(file.path, error) }
+            }
+        }
+    }
+
     // MARK: What is to be asked
 
-    /// A unit whose message some segments of a slice of the filters may hold.
+    /// An event whose message, or itself if it is of none, some segments of a slice of the filters may hold;
+    /// or the unit of its inbox message.
     private struct Suspect: BitwiseCopyable {
         let unit: Unit
         let slice: Int
         let holding: UInt64
+        /// The event; -1 for an inbox message, which is no event.
+        let row: Int
     }
 
     /// Events whose filters are asked while the lock is held once.
@@ -88,9 +170,12 @@ final class ClosedSegments: Sendable {
     /// What is to be asked about the units of some events that the open segment does not know; the marks
     /// of their messages that filters tell are noted.
     ///
-    /// - Parameter inquiry: The segments that it has asked before are left out, and those asked now noted.
+    /// - Parameters:
+    ///   - contents: Of each event, if repeats need not be asked for but are noted, as far as files tell them.
+    ///   - inquiry: The segments that it has asked before are left out, and those asked now noted.
     func requests(
-        _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>, _ inquiry: inout Inquiry,
+        _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>,
+        _ contents: [EventContent]? = nil, _ inquiry: inout Inquiry,
         over connection: borrowing PostgresConnection
     ) throws(LoadError) -> Requests {
         // Segments that are closed meanwhile are left to the next one who asks.
@@ -107,12 +192,25 @@ final class ClosedSegments: Sendable {
         var requests = Requests()
         var unsure: [(segment: Int, unit: Unit)] = []
         guard slices.contains(where: { $0 != 0 }) else { return requests }
+        var suspects: [Suspect] = []
         for start in stride(from: events.startIndex, to: events.endIndex, by: Self.eventsAtOnce) {
             let part = events[start..<min(start + Self.eventsAtOnce, events.endIndex)]
             state.withLock { state in
                 guard state.history == inquiry.history else { return }
-                let suspects = Self.suspects(open, part, state.filters, slices)
-                Self.ask(suspects, state, &inquiry.older, &requests, &unsure)
+                Self.addSuspects(open, part, state.filters, slices, &suspects)
+            }
+        }
+        if let contents {
+            findRepeats(suspects, events, contents, &inquiry)
+            suspects.removeAll {
+                $0.row >= 0 && inquiry.older.content(of: events[$0.row].key) != nil
+            }
+        }
+        for start in stride(from: 0, to: suspects.count, by: Self.eventsAtOnce) {
+            let part = suspects[start..<min(start + Self.eventsAtOnce, suspects.count)]
+            state.withLock { state in
+                guard state.history == inquiry.history else { return }
+                Self.ask(part, state, &inquiry.older, &requests, &unsure)
             }
         }
         if !unsure.isEmpty {
@@ -145,21 +243,20 @@ final class ClosedSegments: Sendable {
     /// The lowest `count` bits.
     private static func bits(_ count: Int) -> UInt64 { (1 << UInt64(count)) &- 1 }
 
-    /// The units of some events that segments may hold and the open one does not know.
+    /// Adds those of some events that segments may hold and the open one does not know.
     ///
     /// - Parameter asked: Of each slice of the filters the bits of the segments.
-    private static func suspects(
+    private static func addSuspects(
         _ open: borrowing OpenSegment, _ events: ArraySlice<UnitEvent>,
-        _ filters: borrowing FilterStack, _ asked: [UInt64]
-    ) -> [Suspect] {
-        var suspects: [Suspect] = []
+        _ filters: borrowing FilterStack, _ asked: [UInt64], _ suspects: inout [Suspect]
+    ) {
         let slices = filters.slices
         let wanted = asked.indices.filter { asked[$0] != 0 }
-        func ask(_ unit: Unit) {
+        func ask(_ entry: FilterEntry, _ unit: Unit, _ row: Int) {
             for index in wanted {
-                let holding = slices[index].mask(of: .message(unit.message), among: asked[index])
+                let holding = slices[index].mask(of: entry, among: asked[index])
                 if holding != 0 {
-                    suspects.append(Suspect(unit: unit, slice: index, holding: holding))
+                    suspects.append(Suspect(unit: unit, slice: index, holding: holding, row: row))
                 }
             }
         }
@@ -172,26 +269,33 @@ final class ClosedSegments: Sendable {
                 }
             }
             let event = events[index]
-            guard event.unit.message != 0 else { continue }
-            if open.units.slot(of: event.unit) == nil { ask(event.unit) }
+            guard event.unit.message != 0 else {
+                if open.keys.content(of: event.key) == nil {
+                    ask(.key(event.key), event.unit, index)
+                }
+                continue
+            }
+            if open.units.slot(of: event.unit) == nil {
+                ask(.message(event.unit.message), event.unit, index)
+            }
             if event.unit.device == 0, let inbox = event.inbox,
                 open.messages.slot(of: HashKey(hash: inbox.message)) == nil
             {
-                ask(inbox)
+                ask(.message(inbox.message), inbox, -1)
             }
         }
-        return suspects
     }
 
     /// Asks for units by their messages; whether a message has several units in a segment may have to be
     /// found out first.
     private static func ask(
-        _ suspects: [Suspect], _ state: borrowing State, _ older: inout OlderUnits,
+        _ suspects: ArraySlice<Suspect>, _ state: borrowing State, _ older: inout OlderUnits,
         _ requests: inout Requests, _ unsure: inout [(segment: Int, unit: Unit)]
     ) {
         let slices = state.filters.slices
-        for index in suspects.indices {
-            if index + Decision.lookAhead < suspects.count {
+        // Single events are asked for later, by their keys.
+        for index in suspects.indices where suspects[index].unit.message != 0 {
+            if index + Decision.lookAhead < suspects.endIndex {
                 let ahead = suspects[index + Decision.lookAhead]
                 slices[ahead.slice].prefetch(.several(ahead.unit.message), places: 4)
                 slices[ahead.slice].prefetch(.loose(ahead.unit.message), places: 4)

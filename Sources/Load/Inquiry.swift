@@ -24,9 +24,10 @@ struct Inquiry: ~Copyable, Sendable {
     /// needed.
     mutating func ask(
         _ closed: ClosedSegments, _ open: borrowing OpenSegment, _ events: [UnitEvent],
-        over connection: borrowing PostgresConnection, _ prepared: inout Set<String>
+        _ contents: [EventContent], over connection: borrowing PostgresConnection,
+        _ prepared: inout Set<String>
     ) throws(LoadError) {
-        let fresh = try closed.requests(open, events[...], &self, over: connection)
+        let fresh = try closed.requests(open, events[...], contents, &self, over: connection)
         guard !fresh.isEmpty else { return }
         messages.insert(fresh)
         let heavy = try SegmentQuestion.heavyUnits(of: fresh, over: connection)
@@ -68,8 +69,9 @@ struct LookAhead: ~Copyable {
 
     /// What closed segments hold of some events.
     ///
+    /// - Parameter contents: Of each event.
     /// - Returns: Nil if they could not be asked: then the loader will.
-    mutating func inquire(_ events: [UnitEvent]) -> Inquiry? {
+    mutating func inquire(_ events: [UnitEvent], _ contents: [EventContent]) -> Inquiry? {
         guard closed.count > 0, Clock.monotonic() >= nextTry else { return nil }
         do throws(LoadError) {
             if connection == nil {
@@ -83,7 +85,7 @@ struct LookAhead: ~Copyable {
                 "SELECT coalesce(max(segment), 0)::bigint FROM tapline.segment WHERE state <> 'open'"
             ).int64(0, 0)
             var inquiry = Inquiry()
-            try inquiry.ask(closed, open, events, over: session, &prepared)
+            try inquiry.ask(closed, open, events, contents, over: session, &prepared)
             // A standby that lags behind, or a segment that was closed meanwhile.
             guard let closedThere, closed.all.allSatisfy({ $0 <= Int(closedThere) }) else {
                 connection = consume session

@@ -42,17 +42,26 @@ extension LoadSession {
         try fold(box.segment.takeCrowded(), into: &box.segment)
         var heavy: [Unit] = []
         var filter = SegmentFilter(rows: 0)
-        // The index takes longer than the filter.
+        let closing = ClosingID.random()
+        var identities: IdentityFile?
+        var isCommitted = false
+        defer { if !isCommitted, let identities { picture.closed.remove(identities) } }
+        // The index takes longer than the filter and the file.
         try connection.statement(Segments.index(full)) {
             heavy = box.segment.heavyUnits(events: heavyUnitEvents)
             filter = box.segment.makeFilter(rowsMax: segmentRowsMax, heavy: heavy)
+            identities = picture.closed.writeFile(box.segment, closing)
         }
         if !heavy.isEmpty { try closeHeavy(heavy, &box.segment, &filter, turn) }
         _ = try connection.statement(
             """
-            UPDATE tapline.segment SET state = 'closing', rows = $2, filter = $3 WHERE segment = $1
+            UPDATE tapline.segment SET state = 'closing', rows = $2, filter = $3, closing = $4
+            WHERE segment = $1
             """,
-            [.int32(Int32(full)), .int64(Int64(turn.segmentRows)), .bytes(filter.bytes)])
+            [
+                .int32(Int32(full)), .int64(Int64(turn.segmentRows)), .bytes(filter.bytes),
+                .uuid(closing.bytes),
+            ])
         Failpoint.reach("load.close")
         // If this fails, the open segment is read again.
         try connection.statement(
@@ -64,7 +73,9 @@ extension LoadSession {
             COMMIT
             """
         ) { box.segment.start(number: next) }
+        isCommitted = true
         picture.closed.add([(full, filter)])
+        picture.closed.add(identities, of: closing, full)
         picture.putOpen(box)
         Log.info("closed segment \(full) of the event table")
         return true

@@ -23,6 +23,7 @@ extension LoadSession {
             picture.forget()
         }
         if picture.generation != turn.generation {
+            picture.closed.forgetAnswers()
             picture.forget()
             try readTestDevices()
             try readButtons()
@@ -218,10 +219,14 @@ extension LoadSession {
     /// Reads the filters of the closed segments that are not known yet.
     private mutating func readFilters() throws(LoadError) {
         let closed = try connection.statement(
-            "SELECT segment, filter IS NULL FROM tapline.segment WHERE state <> 'open' ORDER BY 1")
+            """
+            SELECT segment, filter IS NULL, closing FROM tapline.segment WHERE state <> 'open' ORDER BY 1
+            """, [], format: .binary)
         var wanted: [Int] = []
+        var closings: [Int: ClosingID] = [:]
         for row in 0..<closed.rows {
             let number = Int(closed.int64(row, 0) ?? 0)
+            if !closed.isNull(row, 2) { closings[number] = ClosingID(uuid: closed.bytes(row, 2)) }
             if picture.closed.contains(segment: number) { continue }
             if closed.bool(row, 1) == true {
                 try makeFilter(of: number)
@@ -229,6 +234,7 @@ extension LoadSession {
                 wanted.append(number)
             }
         }
+        picture.closed.setClosings(closings)
         // As many in a statement as are added at once.
         while !wanted.isEmpty {
             let part = wanted.prefix(8)

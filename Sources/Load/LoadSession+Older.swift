@@ -13,7 +13,8 @@ extension LoadSession {
         guard closed.count > 0 else { return OlderUnits() }
         var inquiry = Inquiry()
         if let early, try isOfThisHistory(early) { inquiry = early }
-        try inquiry.ask(closed, open, batch.events, over: connection, &prepared)
+        try inquiry.ask(
+            closed, open, batch.events, batch.contents, over: connection, &prepared)
         if !inquiry.requests.isEmpty {
             // Of units that have something new the events are read, too.
             for event in batch.events {
@@ -40,7 +41,7 @@ extension LoadSession {
     ) throws(LoadError) -> OlderUnits {
         guard closed.count > 0 else { return OlderUnits() }
         var inquiry = Inquiry()
-        var requests = try closed.requests(open, events, &inquiry, over: connection)
+        var requests = try closed.requests(open, events, nil, &inquiry, over: connection)
         try read(&requests, into: &inquiry.older)
         return inquiry.older
     }
@@ -105,6 +106,7 @@ extension LoadSession {
             (event.unit.message == 0 || older.isHeavy(event.unit)
                 || open.hasHeavy && open.isHeavy(event.unit))
                 && open.keys.content(of: event.key) == nil
+                && older.content(of: event.key) == nil
         }
         guard !rows.isEmpty else { return }
         var calls: [(segment: Int, parameters: [PostgresValue])] = []

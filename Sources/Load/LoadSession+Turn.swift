@@ -24,6 +24,8 @@ extension LoadSession {
         let generation: Int64
         /// Whether other daemons load into this database, or have just done so.
         let hasOthers: Bool
+        /// Whether a partition is gone: then its rows are, and what is known of them here is not so.
+        let lacksPartition: Bool
         /// When a device or person was last erased; nil if none ever was.
         let erasedUntil: Int64?
 
@@ -73,7 +75,8 @@ extension LoadSession {
                     generation,
                     EXISTS (SELECT FROM tapline.spool WHERE id <> '\(spoolID)'
                         AND published_at > clock_timestamp() - interval '1 minute'),
-                    (extract(epoch FROM erased_until) * 1000000)::bigint
+                    (extract(epoch FROM erased_until) * 1000000)::bigint,
+                    \(Segments.isAnyMissing)
                 FROM tapline.turn \(lock)
                 """)
             var canReadAhead = true
@@ -91,7 +94,7 @@ extension LoadSession {
                 previousStoredAt: result.int64(0, 4) ?? 0, blocks: result.int64(0, 5) ?? 0,
                 isOtherHistory: known.batch > 0 && result.int64(0, 6) != known.storedAt,
                 generation: result.int64(0, 7) ?? 0, hasOthers: seesOthers,
-                erasedUntil: result.int64(0, 9))
+                lacksPartition: result.bool(0, 10) ?? true, erasedUntil: result.int64(0, 9))
         } catch {
             throw .postgres(error)
         }

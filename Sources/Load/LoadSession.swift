@@ -73,7 +73,13 @@ struct LoadSession: ~Copyable {
     private mutating func attempt(
         _ batch: inout LoadBatch, isolatingRows: Bool
     ) throws(LoadError) -> [StoredVerdict] {
-        let turn = try takeTurn()
+        var turn = try takeTurn()
+        if turn.lacksPartition {
+            // Repeats are found without a look at their partition, so nothing else would tell.
+            rollback()
+            try Segments.mend(connection)
+            turn = try takeTurn()
+        }
         try catchUp(with: turn)
         // From its first change on the open segment is ahead of the database: it comes back only when
         // that has committed. After a failure before, it is as good as it was.

@@ -8,6 +8,8 @@ package struct LoadSettings: Sendable {
     package var batchAgeMilliseconds = 200
     /// Rows from which a segment of the event table is closed.
     package var segmentRowsMax = 500_000
+    /// Bytes of the files of identities of closed segments; the oldest go, 0 keeps none.
+    package var identityFilesBytesMax = 4 << 30
     /// Events of a unit from which on a closed segment is asked for single keys of it: to read them all
     /// would take longer with each that comes.
     package var heavyUnitEvents = 1_000

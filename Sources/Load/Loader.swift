@@ -25,6 +25,7 @@ package final class Loader: Sendable {
     private let metrics: LoadMetrics
     private let ledger: Ledger
     private let notifier: StoredNotifier
+    private let identities: IdentityFiles?
     private let onClaim: @Sendable (SpoolMark?) -> Void
     private let onCommit: @Sendable () -> Void
     private let state = Sync.Monitor(State())
@@ -33,12 +34,13 @@ package final class Loader: Sendable {
     /// - Parameters:
     ///   - database: The database, as libpq takes it; called for each session, and may block while
     ///     the database starts.
+    ///   - identities: Files of identities of closed segments; without, the database is asked for each repeat.
     ///   - onClaim: Called on the loader's thread with the checkpoint that each session starts from.
     ///   - onCommit: Called on the loader's thread after each committed batch.
     package init(
         database: @escaping @Sendable () throws(PostgresError) -> String, spool: Spool,
         settings: LoadSettings, metrics: LoadMetrics,
-        ledger: Ledger, notifier: StoredNotifier,
+        ledger: Ledger, notifier: StoredNotifier, identities: IdentityFiles? = nil,
         onClaim: @escaping @Sendable (SpoolMark?) -> Void = { _ in },
         onCommit: @escaping @Sendable () -> Void = {}
     ) {
@@ -48,6 +50,7 @@ package final class Loader: Sendable {
         self.metrics = metrics
         self.ledger = ledger
         self.notifier = notifier
+        self.identities = identities
         self.onClaim = onClaim
         self.onCommit = onCommit
     }
@@ -83,7 +86,7 @@ package final class Loader: Sendable {
     // MARK: The thread
 
     private func run() {
-        let picture = Picture()
+        let picture = Picture(identities: identities)
         var backoff = Backoff()
         while !isOutOfTime {
             do throws(LoadError) {

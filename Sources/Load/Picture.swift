@@ -16,9 +16,11 @@ final class Picture {
     /// The open segment; nil while it is changed by a transaction whose end is not known.
     private var open: OpenBox?
     /// The others.
-    let closed = ClosedSegments()
+    let closed: ClosedSegments
     /// The device halves of the test devices.
     var testDevices: Set<UInt64> = []
+
+    init(identities: IdentityFiles? = nil) { closed = ClosedSegments(identities: identities) }
 
     /// Whether each button opens the app, of those that are known.
     var buttons: [ButtonKey: Bool] = [:]

@@ -24,7 +24,8 @@ enum Segments {
                 """
                 \(create(segment));
                 \(isOpen ? "" : index(segment));
-                UPDATE tapline.segment SET rows = 0 WHERE segment = \(segment) AND state <> 'open';
+                UPDATE tapline.segment SET rows = 0, closing = NULL
+                WHERE segment = \(segment) AND state <> 'open';
                 UPDATE tapline.turn SET segment_rows = 0 WHERE segment = \(segment)
                 """)
         }
@@ -44,6 +45,14 @@ enum Segments {
                     + "restore a backup. Then run \"tapline rebuild\": reports count what is gone.")
         }
     }
+
+    /// SQL for whether a partition is gone; to count them is less than to look for each.
+    static let isAnyMissing = """
+        (SELECT count(*) FROM tapline.segment)
+            <> (SELECT count(*) FROM pg_inherits WHERE inhparent = 'tapline.event'::regclass)
+        AND EXISTS (SELECT FROM tapline.segment s
+            WHERE to_regclass(format('tapline.event_%s', s.segment)) IS NULL)
+        """
 
     /// The segments without a partition, whether they are open, and how many events they had.
     private static func missing(

@@ -98,6 +98,8 @@ package struct LoadSettings: Equatable, Sendable {
     package var batchAgeMilliseconds = 200
     /// Rows from which a partition of the event table is closed.
     package var segmentRowsMax = 500_000
+    /// Bytes of the files of identities of closed segments.
+    package var identityFilesBytesMax = 4 << 30
     /// How long a transaction waits for a lock before it is tried again.
     package var lockTimeoutMilliseconds = 10_000
     /// How long a statement may run; a server that is silent for longer is given up.

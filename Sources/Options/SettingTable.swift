@@ -188,6 +188,9 @@ package struct SettingSpec: Sendable {
         count(
             "load.segment_rows_max", \.load.segmentRowsMax, 100...100_000_000,
             "rows of a partition of the event table"),
+        bytes(
+            "load.identity_files_bytes_max", \.load.identityFilesBytesMax, 0...1 << 50,
+            "bytes of the files by which repeats are found without asking the database"),
         duration(
             "load.batch_age_ms", \.load.batchAgeMilliseconds, 1...60_000,
             "time the first row of a batch waits for others"),

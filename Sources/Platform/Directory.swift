@@ -43,6 +43,13 @@ package enum Directory {
         }
     }
 
+    /// Bytes that may still be written to the file system of a directory.
+    package static func freeBytes(_ path: String) throws(SystemError) -> Int {
+        var info = statvfs()
+        guard unsafe statvfs(path, &info) == 0 else { throw .last("examine", path) }
+        return Int(clamping: UInt64(info.f_bavail) &* UInt64(info.f_frsize))
+    }
+
     /// Whether the path is a directory.
     package static func isDirectory(_ path: String) -> Bool {
         var info = stat()

@@ -62,6 +62,7 @@ func daemonSettings(_ settings: ServeSettings) -> DaemonSettings {
     daemon.load.batchRowsMax = settings.load.batchRowsMax
     daemon.load.batchAgeMilliseconds = settings.load.batchAgeMilliseconds
     daemon.load.segmentRowsMax = settings.load.segmentRowsMax
+    daemon.load.identityFilesBytesMax = settings.load.identityFilesBytesMax
     daemon.load.lockTimeoutMilliseconds = settings.load.lockTimeoutMilliseconds
     daemon.load.statementTimeoutMilliseconds = settings.load.statementTimeoutMilliseconds
     daemon.reportTimeoutMilliseconds = settings.report.timeoutMilliseconds

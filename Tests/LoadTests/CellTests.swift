@@ -181,10 +181,10 @@ import Testing
 
     /// What they say of some events; nil if there are none.
     static func inquire(
-        _ fixture: Fixture, _ picture: Picture, _ events: [UnitEvent]
+        _ fixture: Fixture, _ picture: Picture, _ batch: borrowing LoadBatch
     ) -> Inquiry? {
         var ahead = lookAhead(fixture, picture)
-        return ahead.inquire(events)
+        return ahead.inquire(batch.events, batch.contents)
     }
 
     static func batch(
@@ -266,24 +266,25 @@ import Testing
         settings.segmentRowsMax = dice.pick([6, 20, 100_000])
         settings.heavyUnitEvents = dice.pick([4, 1000])
         settings.alwaysWritesNews = dice.chance(0.6)
-        var first = try Self.session(fixture, settings)
-        var second = try Self.session(fixture, settings)
-        var world = World(&dice)
         // Of its own, so that a seed makes the same events whatever is done with them.
         var news = Dice(source: KeySource(state: seed &+ 1_000))
+        let files = news.chance(0.5) ? try fixture.makeIdentityFiles() : nil
+        var first = try Self.session(fixture, settings, picture: Picture(identities: files))
+        var second = try Self.session(fixture, settings)
+        var world = World(&dice)
         let steps = UInt64(dice.pick([4, 16]))
         for step in 0..<steps {
             let lines = (0..<Int.random(in: 1..<14, using: &dice)).map { _ in world.line(&dice) }
             var batch = try Self.batch(lines, mark: step + 1)
             if dice.chance(0.1) {
-                first = try Self.session(fixture, settings)
+                first = try Self.session(fixture, settings, picture: Picture(identities: files))
             }
             // What closed segments hold may be asked before whatever comes now.
             var firstEarly: Inquiry?
             var secondEarly: Inquiry?
             if news.chance(0.4) {
-                firstEarly = Self.inquire(fixture, first.picture, batch.events)
-                secondEarly = Self.inquire(fixture, second.picture, batch.events)
+                firstEarly = Self.inquire(fixture, first.picture, batch)
+                secondEarly = Self.inquire(fixture, second.picture, batch)
             }
             if dice.chance(0.1) {
                 // The session dies at some moment; the next one goes on with what it knows.

@@ -22,10 +22,18 @@ final class Fixture {
         for directory in directories { TestDirectory.remove(directory) }
     }
 
-    func makeSpool() throws -> Spool {
+    func makeDirectory() throws -> String {
         let directory = try TestDirectory.make()
         directories.append(directory)
-        return try Spool(directory: directory, options: SpoolOptions())
+        return directory
+    }
+
+    func makeSpool() throws -> Spool {
+        try Spool(directory: makeDirectory(), options: SpoolOptions())
+    }
+
+    func makeIdentityFiles(bytesMax: Int = 1 << 30) throws -> IdentityFiles {
+        IdentityFiles(directory: try makeDirectory() + "/identities", bytesMax: bytesMax)
     }
 
     func int(_ sql: String) throws -> Int64 {

@@ -22,7 +22,8 @@ import Testing
         settings.segmentRowsMax = dice.pick([4, 12, 40])
         settings.heavyUnitEvents = dice.pick([3, 1000])
         settings.alwaysWritesNews = dice.chance(0.5)
-        var first = try CellTests.session(fixture, settings)
+        let files = dice.chance(0.5) ? try fixture.makeIdentityFiles() : nil
+        var first = try CellTests.session(fixture, settings, picture: Picture(identities: files))
         var second = try CellTests.session(fixture, settings)
         var ahead = CellTests.lookAhead(fixture, first.picture)
         var world = World(&dice)
@@ -37,7 +38,7 @@ import Testing
             }
             let (others, own) = (lines(), lines())
             var batch = try CellTests.batch(own, mark: step + 1)
-            batch.inquiry = ahead.inquire(batch.events)
+            batch.inquiry = ahead.inquire(batch.events, batch.contents)
             let isAsked = batch.inquiry != nil
             #expect(isAsked == (first.picture.closed.count > 0))
             let known = try fixture.int("SELECT max(segment) FROM tapline.segment")
@@ -66,7 +67,7 @@ import Testing
         var ahead = CellTests.lookAhead(fixture, session.picture)
         func batch(_ number: Int, _ change: (inout Inquiry) -> Void) throws -> LoadBatch {
             var batch = try CellTests.batch([World.line(number)], mark: UInt64(number + 2))
-            guard var inquiry = ahead.inquire(batch.events) else {
+            guard var inquiry = ahead.inquire(batch.events, batch.contents) else {
                 Issue.record("nothing was asked")
                 return batch
             }
@@ -112,7 +113,7 @@ import Testing
         let batch = try CellTests.batch([World.line(0)], mark: 2)
         for (state, isBelieved) in [("closing", true), ("open", false), ("sealed", true)] {
             try fixture.run("UPDATE tapline.segment SET state = '\(state)' WHERE segment = 1")
-            let isAsked = ahead.inquire(batch.events) != nil
+            let isAsked = ahead.inquire(batch.events, batch.contents) != nil
             #expect(isAsked == isBelieved, "\(state)")
         }
     }
@@ -127,7 +128,7 @@ import Testing
         }
         let batch = try CellTests.batch([World.line(0)], mark: 2)
         for _ in 0..<20 {
-            let isAsked = ahead.inquire(batch.events) != nil
+            let isAsked = ahead.inquire(batch.events, batch.contents) != nil
             #expect(!isAsked)
         }
         #expect(tries.withLock { $0 } == 2, "once, and once more at once")
@@ -138,19 +139,19 @@ import Testing
         var session = try CellTests.sessionWithAClosedSegment(fixture)
         var ahead = CellTests.lookAhead(fixture, session.picture)
         var batch = try CellTests.batch([World.line(0), World.line(1)], mark: 2)
-        let isAsked = ahead.inquire(batch.events) != nil
+        let isAsked = ahead.inquire(batch.events, batch.contents) != nil
         #expect(isAsked)
         try fixture.run(
             """
             SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE application_name = 'tapline ahead' AND datname = current_database()
             """)
-        batch.inquiry = ahead.inquire(batch.events)
+        batch.inquiry = ahead.inquire(batch.events, batch.contents)
         let isAskedInVain = batch.inquiry != nil
         #expect(!isAskedInVain)
         #expect(try session.load(&batch) == [.duplicate, .stored])
         // It connects anew.
-        batch.inquiry = ahead.inquire(batch.events)
+        batch.inquiry = ahead.inquire(batch.events, batch.contents)
         let isAskedAgain = batch.inquiry != nil
         #expect(isAskedAgain)
         #expect(try session.load(&batch) == [.duplicate, .duplicate])

@@ -117,6 +117,12 @@ struct OpenSegment: ~Copyable {
 
     mutating func addKey(_ key: Identity, _ content: EventContent) { keys.insert(key, content) }
 
+    /// Calls `body` with each key that is known to be stored, here or in an older segment.
+    func forEachKey(_ body: (Identity, EventContent) -> Void) {
+        keys.forEachSlot { body(keys.key(at: $0), keys[$0]) }
+        unfolded.forEachEntry { body($0.event.key, $0.content) }
+    }
+
     /// Asks memory for the places of an event that will be added soon.
     func prefetch(_ key: Identity, _ unit: Unit) {
         keys.prefetch(key)

@@ -127,6 +127,15 @@ struct UnfoldedNews: ~Copyable {
         }
     }
 
+    /// Calls `body` with each event.
+    func forEachEntry(_ body: (BatchNews.Reader.Entry) -> Void) {
+        for part in parts {
+            for number in 0..<part.reader.count where !links[part.first &+ number].isGone {
+                body(part.reader.entry(number, part.bytes.rawSpan))
+            }
+        }
+    }
+
     // MARK: Chains
 
     private func bucket(_ tag: UInt32) -> Int { Int(tag) & (heads.count &- 1) }

@@ -1,0 +1,233 @@
+import Event
+import Platform
+import Postgres
+import PostgresTesting
+import Testing
+
+@testable import Load
+
+/// A file of identities never takes an event that is not stored for a repeat, whatever became of it.
+@Suite struct IdentityFileTests {
+    typealias World = CellTests.World
+
+    private static let closing = ClosingID(high: 1, low: 2)
+
+    /// A segment of some events, and these.
+    private static func segment(
+        _ count: Int, _ dice: inout CellTests.Dice
+    ) -> (segment: OpenBox, events: [IdentityFile.Wanted]) {
+        let box = OpenBox(number: 1)
+        let events = (0..<count).map { number in
+            let content = EventContent(
+                campaign: dice.pick([0, 1, dice.next()]),
+                properties: dice.pick([0, 1, dice.next()]))
+            let key = Identity(high: dice.next(), low: dice.next())
+            box.segment.addKey(key, content)
+            return IdentityFile.Wanted(key: key, content: content, number: number)
+        }
+        return (box, events)
+    }
+
+    /// Looks for the events, for each of them with another content, and for as many that are not there.
+    ///
+    /// - Returns: The numbers of those that were found; nil if the file is of no use.
+    private static func found(
+        _ path: String, _ events: [IdentityFile.Wanted], _ dice: inout CellTests.Dice
+    ) -> [Int]? {
+        var strangers: [IdentityFile.Wanted] = []
+        for event in events {
+            let (key, content) = (event.key, event.content)
+            strangers.append(
+                .init(
+                    key: key,
+                    content: .init(campaign: content.campaign &+ 1, properties: content.properties),
+                    number: -1))
+            strangers.append(
+                .init(
+                    key: key,
+                    content: .init(campaign: content.properties, properties: content.campaign &+ 7),
+                    number: -2))
+            strangers.append(
+                .init(
+                    key: .init(high: key.high, low: key.low ^ 1 << (dice.next() % 64)),
+                    content: content, number: -3))
+            strangers.append(
+                .init(
+                    key: .init(high: key.high ^ 1 << (dice.next() % 64), low: key.low),
+                    content: content, number: -4))
+        }
+        var found: [Int] = []
+        do {
+            let file = try IdentityFile(path: path, of: closing)
+            try file.find(events) { found.append($0.number) }
+            try file.find(strangers) { found.append($0.number) }
+        } catch { return nil }
+        return found
+    }
+
+    @Test(arguments: [0, 1, 2, 203, 204, 205, 408, 5_000, 120_000])
+    func allThatIsStoredIsFoundAndNothingElse(count: Int) throws {
+        var dice = CellTests.Dice(source: KeySource(state: UInt64(count)))
+        let path = try TestDirectory.make() + "/file"
+        defer { TestDirectory.remove(Directory.parent(of: path)) }
+        let (box, events) = Self.segment(count, &dice)
+        let written = try IdentityFile.write(path, of: Self.closing, box.segment)
+        #expect(try File.contents(of: path).count == written.bytes)
+        #expect(Self.found(path, events, &dice) == Array(0..<count))
+        #expect(throws: IdentityFile.Damage.self) {
+            try IdentityFile(path: path, of: ClosingID(high: 1, low: 3))
+        }
+    }
+
+    /// One bit, a page of zeros, as a crash of the machine leaves it, or an end that is missing.
+    @Test func whatIsDamagedFindsNothingThatIsNotThere() throws {
+        var dice = CellTests.Dice(source: KeySource(state: 5))
+        let path = try TestDirectory.make() + "/file"
+        defer { TestDirectory.remove(Directory.parent(of: path)) }
+        let (box, events) = Self.segment(3_000, &dice)
+        _ = try IdentityFile.write(path, of: Self.closing, box.segment)
+        let good = try File.contents(of: path)
+        var noticed = 0
+        for round in 0..<300 {
+            var bytes = good
+            switch round % 3 {
+            case 0:
+                let index = Int.random(in: 0..<bytes.count, using: &dice)
+                bytes[index] ^= 1 << UInt8(round / 3 % 8)
+            case 1:
+                let start = Int.random(in: 0..<bytes.count / 4096, using: &dice) * 4096
+                for index in start..<start + 4096 { bytes[index] = 0 }
+            default: bytes.removeLast(Int.random(in: 1..<bytes.count, using: &dice))
+            }
+            try File(path, .replace).write(bytes.span, at: 0)
+            // Each that is found is one of them, and found once.
+            guard let found = Self.found(path, events, &dice) else {
+                noticed += 1
+                continue
+            }
+            #expect(found == Array(0..<events.count), "round \(round)")
+        }
+        // Not so only where nothing is: in the rest of the header and of the last block.
+        #expect(noticed > 200)
+    }
+
+    /// After the oldest, if there is not room for all, and those of other closings.
+    @Test func theNewestAreKept() throws {
+        var dice = CellTests.Dice(source: KeySource(state: 6))
+        let directory = try TestDirectory.make()
+        defer { TestDirectory.remove(directory) }
+        let files = IdentityFiles(directory: directory, bytesMax: 30_000)
+        var written: [Int: IdentityFile] = [:]
+        for segment in 1...4 {
+            let (box, _) = Self.segment(300, &dice)
+            box.segment.start(number: segment)
+            box.segment.addKey(.init(high: 1, low: 1), .init(campaign: 1, properties: 1))
+            written[segment] = files.write(box.segment, .init(high: 0, low: UInt64(segment)))
+        }
+        #expect(written.count == 4)
+        try File(directory + "/9-x.identities.new", .createNew).write([1].span, at: 0)
+        var closings = Dictionary(
+            uniqueKeysWithValues: (1...4).map { ($0, ClosingID(high: 0, low: UInt64($0))) })
+        closings[3] = ClosingID(high: 7, low: 7)
+        #expect(files.open(closings).keys.sorted() == [1, 2, 4])
+        #expect(try Directory.list(directory).count == 3)
+        let fewer = IdentityFiles(directory: directory, bytesMax: 2 * written[1]!.bytes)
+        #expect(fewer.open(closings).keys.sorted() == [2, 4])
+        #expect(try Directory.list(directory).count == 2)
+        let none = IdentityFiles(directory: directory, bytesMax: 0)
+        #expect(none.open(closings).isEmpty)
+        #expect(try Directory.list(directory).isEmpty)
+        let box = OpenBox(number: 5)
+        #expect(none.write(box.segment, .random()) == nil)
+    }
+
+    /// What is sent again is found without a look at the closed segment, by the daemon that closed it and after
+    /// its restart; a conflict, a new event of an old message and all others are as without a file.
+    @Test(arguments: [false, true]) func repeatsAreFoundWithoutTheDatabase(isEarly: Bool) throws {
+        let fixture = try Fixture()
+        let files = try fixture.makeIdentityFiles()
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 4
+        let outside = #"{"type":"launch","event_uid":"l","device_id":"d"}"#
+        func campaign(_ name: String) -> String {
+            #"{"type":"clicked","event_uid":"c","message_uid":"m1","device_id":"d","campaign_id":"\#(name)"}"#
+        }
+        func batch(_ lines: [String], _ mark: UInt64, _ picture: Picture) throws -> LoadBatch {
+            var batch = try CellTests.batch(lines, mark: mark)
+            if isEarly { batch.inquiry = CellTests.inquire(fixture, picture, batch) }
+            return batch
+        }
+        func session() throws -> LoadSession {
+            try CellTests.session(fixture, settings, picture: Picture(identities: files))
+        }
+        var first = try session()
+        let stored = [World.line(0), World.line(1), outside, campaign("a")]
+        _ = try first.load(CellTests.batch(stored, mark: 1))
+        #expect(try first.closeSegmentIfFull())
+        let reads = """
+            SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes WHERE relname = 'event_1'
+            """
+        func read() throws -> Int64 {
+            try fixture.run("SELECT pg_stat_force_next_flush()")
+            return try fixture.int(reads)
+        }
+        var mark: UInt64 = 2
+        for isRestarted in [false, true] {
+            if isRestarted { first = try session() }
+            var again = try batch(stored.reversed(), mark, first.picture)
+            #expect(try first.load(&again) == .init(repeating: .duplicate, count: 4))
+            mark += 1
+        }
+        _ = try first.connection.statement("SELECT pg_stat_force_next_flush()")
+        #expect(try read() == 0)
+        var other = try batch(
+            [campaign("b"), World.line(2), World.line(1), World.line(2)], mark, first.picture)
+        #expect(try first.load(&other) == [.conflict, .stored, .duplicate, .duplicate])
+        var more = try batch(
+            [#"{"type":"dismissed","event_uid":"x","message_uid":"m0","device_id":"d"}"#], mark + 1,
+            first.picture)
+        #expect(try first.load(&more) == [.stored])
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        #expect(try CellTests.areSame(by: "type", on: connection))
+    }
+
+    /// A database that is restored from before the closing, or a partition that is gone with its rows: then
+    /// what the file says is not so.
+    @Test(arguments: ["restored", "closed again", "dropped", "dropped, without files"])
+    func whatIsStoredNoMoreIsStoredAgain(way: String) throws {
+        let fixture = try Fixture()
+        let files = way.hasSuffix("without files") ? nil : try fixture.makeIdentityFiles()
+        let isDropped = way.hasPrefix("dropped")
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 1
+        func session() throws -> LoadSession {
+            try CellTests.session(fixture, settings, picture: Picture(identities: files))
+        }
+        var first = try session()
+        _ = try first.load(CellTests.batch([World.line(0)], mark: 1))
+        #expect(try first.closeSegmentIfFull())
+        // Asked while it was true.
+        var batch = try CellTests.batch([World.line(0)], mark: 2)
+        batch.inquiry = CellTests.inquire(fixture, first.picture, batch)
+        if isDropped {
+            try fixture.run("DROP TABLE tapline.event_1")
+        } else {
+            try fixture.run(
+                """
+                UPDATE tapline.turn SET segment = 1, segment_rows = 0, batch = 0;
+                DELETE FROM tapline.batch; DELETE FROM tapline.segment WHERE segment = 2;
+                UPDATE tapline.segment SET state = 'open', rows = NULL, filter = NULL, closing = NULL;
+                DROP TABLE tapline.event_2;
+                DROP INDEX tapline.event_1_unit_key, tapline.event_1_inbox_unit;
+                TRUNCATE tapline.event_1
+                """)
+        }
+        if way == "closed again" {
+            var second = try CellTests.session(fixture, settings)
+            _ = try second.load(CellTests.batch([World.line(1)], mark: 1))
+            #expect(try second.closeSegmentIfFull())
+        }
+        #expect(try first.load(&batch) == [.stored])
+        #expect(try fixture.int("SELECT count(*) FROM tapline.event WHERE message_uid = 'm0'") == 1)
+    }
+}

@@ -14,8 +14,9 @@ Each round, with the same number of events and the same generator as `bench.py`:
   cold        the daemon and its PostgreSQL restarted, the files out of the page cache of this
               machine (its host may still have them), evicted once more before the load begins
 
-and the time that reports take (the command, from its start to its end), how long the daemon
-takes to start on cold files and to store its first event, its memory, WAL and disk.
+and the time that reports take (the command, from its start to its end; over HTTP on a connection that
+stays open), how long the daemon takes to start on cold files and to store its first event, its memory,
+WAL and disk.
 """
 import argparse
 import json
@@ -23,10 +24,10 @@ import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import time
 
 from common import daemon, document, events, load, measure
+from common.ask import Asker
 from common.document import log
 
 SEED, DAYS, CHUNK = 30, 30, 200_000
@@ -54,7 +55,8 @@ ROWS = [
     ("empty_wal", "WAL, empty, bytes an event", "{:,.0f}"),
     ("full_wal", "WAL, large, bytes an event", "{:,.0f}"),
     ("disk", "tables, indexes and identity files, large, bytes an event (target 450)", "{:,.0f}"),
-] + [(name, text + ", ms", "{:,.0f}") for name, text, _ in REPORTS] + [
+] + [row for name, text, _ in REPORTS for row in (
+    (name, text + ", ms", "{:,.0f}"), (name + "_http", "… over HTTP, ms", "{:,.0f}"))] + [
     ("start", "start on cold files until it listens, s", "{:.2f}"),
     ("first", "… until its first event is stored, s", "{:.2f}"),
     ("start_rss", "memory of the daemon then, MB", "{:.0f}"),
@@ -196,15 +198,9 @@ def verdicts(one):
 
 
 def report_times(one):
-    figures = {}
+    asker, figures = Asker(one), {}
     for name, _, options in REPORTS:
-        for _ in range(4):
-            before = time.monotonic()
-            subprocess.run([one.binary, "report", "--data-dir", one.directory, "--format", "json",
-                            *options], check=True, stdout=subprocess.DEVNULL)
-            # The first one fills caches.
-            figures.setdefault(name, []).append((time.monotonic() - before) * 1000)
-        figures[name] = sorted(figures[name][1:])[1]
+        figures[name], figures[name + "_http"], _ = asker.time(options)
     return figures
 
 

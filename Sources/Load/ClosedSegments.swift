@@ -12,8 +12,8 @@ final class ClosedSegments: Sendable {
         var filters = FilterStack()
         /// Messages that are known to have several units in a closed segment.
         var several: Set<SegmentMessage> = []
-        /// The closing of each segment whose identities may be in a file.
-        var closings: [Int: ClosingID] = [:]
+        /// The closing of each segment that has one; nil until they are known.
+        var closings: [Int: ClosingID]?
         var files: [Int: IdentityFile] = [:]
         /// Counts the times that what was answered before holds no longer.
         var history = 0
@@ -55,7 +55,7 @@ final class ClosedSegments: Sendable {
         state.withLock { state in
             state.filters = FilterStack()
             state.several = []
-            state.closings = [:]
+            state.closings = nil
             state.files = [:]
             state.history += 1
         }
@@ -87,34 +87,49 @@ final class ClosedSegments: Sendable {
 
     // MARK: Files of identities
 
+    /// Whether these closings of the database are of another history than what is known here: a segment was
+    /// closed another time, or is not closed after all.
+    func isOtherHistory(_ closings: [Int: ClosingID?]) -> Bool {
+        state.withLock { state in
+            state.filters.all.contains { closings[$0] == nil }
+                || state.closings?.contains { segment, closing in
+                    (closings[segment] ?? nil).map { $0 != closing } ?? false
+                } ?? false
+        }
+    }
+
     /// Takes the files that are of these closings, and lets go of all others.
     func setClosings(_ closings: [Int: ClosingID]) {
-        guard let identities, closings != state.withLock({ $0.closings }) else { return }
-        let files = identities.open(closings)
+        let (known, kept) = state.withLock { ($0.closings, $0.files) }
+        guard closings != known else { return }
+        var files = kept.filter { known?[$0.key] == closings[$0.key] }
+        for (segment, file) in kept where files[segment] == nil { identities?.remove(file) }
+        let fresh = closings.filter { known?[$0.key] != $0.value }
+        if let identities {
+            files.merge(identities.open(fresh, isFirst: known == nil)) { $1 }
+            identities.makeRoom(&files)
+        }
         state.withLock { state in
             // Who asks at this moment may have been told by a file that is not true any more.
-            let isGone = state.closings.contains { closings[$0.key] != $0.value }
-            if isGone { state.history += 1 }
+            if files.count < kept.count { state.history += 1 }
             state.closings = closings
             state.files = files
         }
     }
 
-    /// Writes the file of a segment that is being closed; it is of no use before ``add(_:of:_:)``.
-    func writeFile(
-        _ segment: borrowing OpenSegment, _ closing: ClosingID
-    ) -> IdentityFile? { identities?.write(segment, closing) }
-
-    /// Takes the file of a segment whose closing is committed.
-    func add(_ file: IdentityFile?, of closing: ClosingID, _ segment: Int) {
+    /// Takes a segment whose closing is committed, and writes its file.
+    func add(_ content: IdentityFile.Content?, of closing: ClosingID, _ segment: Int) {
+        let file = content.flatMap { identities?.write($0, segment, closing) }
         state.withLock { state in
-            state.closings[segment] = closing
+            state.closings = state.closings ?? [:]
+            state.closings?[segment] = closing
             state.files[segment] = file
             identities?.makeRoom(&state.files)
         }
     }
 
-    func remove(_ file: IdentityFile) { identities?.remove(file) }
+    /// Whether segments that are closed are to have files.
+    var hasFiles: Bool { identities != nil }
 
     /// Which of some events are repeats, by the files; their identities are noted.
     ///
@@ -141,6 +156,7 @@ final class ClosedSegments: Sendable {
             do throws(IdentityFile.Damage) {
                 try file.find(wanted) { inquiry.older.keys.insert($0.key, $0.content) }
             } catch {
+                if error.isPassing { continue }
                 // One that had to make room is gone.
                 let isOurs = state.withLock { state in
                     guard state.files[segment] === file else { return false }

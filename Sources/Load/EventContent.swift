@@ -49,7 +49,8 @@ package enum StoredVerdict: Sendable {
 
 /// Hashes a campaign's text for ``EventContent``.
 ///
-/// It lives only in memory, so it may change between versions. It need not resist forgery: who
+/// It lives in memory and in ``IdentityFile``, so it may change between versions if the format of that changes,
+/// too. It need not resist forgery: who
 /// forges a collision only makes a conflict of their own count as a duplicate.
 func contentHash(_ bytes: RawSpan) -> UInt64 {
     let count = bytes.byteCount

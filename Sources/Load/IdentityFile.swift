@@ -11,7 +11,7 @@ import Platform
 ///
 /// Format, integers as the machine has them: blocks of ``blockBytes``. The first one is the header, each that
 /// follows has ``blockEntries`` entries (the identity in two words and its digest), zeros where there is none,
-/// and their CRC-32C. Then follows the directory: the upper half of the first word of each block.
+/// and a checksum (``checksum(_:_:_:)``). Then follows the directory: the upper half of the first word of each block.
 final class IdentityFile: Sendable {
     static let blockBytes = 4096
     static let entryBytes = 20
@@ -24,13 +24,15 @@ final class IdentityFile: Sendable {
     private static let blocksAtOnce = 256
 
     let path: String
+    private let closing: ClosingID
     /// By their numbers, from the first one after the header on.
     private let directory: [UInt32]
     /// The size of the file.
     var bytes: Int { (directory.count + 1) * Self.blockBytes + directory.count * 4 }
 
-    private init(path: String, directory: [UInt32]) {
+    private init(path: String, closing: ClosingID, directory: [UInt32]) {
         self.path = path
+        self.closing = closing
         self.directory = directory
     }
 
@@ -42,6 +44,20 @@ final class IdentityFile: Sendable {
         case checksum
         /// Of another format or another closing.
         case other
+
+        /// Whether it says nothing of the file: there are too many open, or there is no memory.
+        var isPassing: Bool {
+            guard case .unreadable(let error) = self else { return false }
+            return [EMFILE, ENFILE, ENOMEM].contains(error.code)
+        }
+    }
+
+    /// The CRC-32C of a block or of the directory, which is no block of another closing or of another place:
+    /// after a crash of the machine a file may have blocks of one that was removed.
+    private static func checksum(_ bytes: Span<UInt8>, _ closing: ClosingID, _ block: Int) -> UInt32
+    {
+        let place = closing.high ^ closing.low &+ UInt64(block)
+        return CRC32C.checksum(bytes, seed: UInt32(truncatingIfNeeded: mixed(place)))
     }
 
     /// Takes a file that is there; what is in its blocks is checked when they are read.
@@ -62,11 +78,11 @@ final class IdentityFile: Sendable {
             try file.read(count: blocks * 4, at: (blocks + 1) * Self.blockBytes)
         }
         guard bytes.count == blocks * 4,
-            UInt64(CRC32C.checksum(bytes.span, seed: UInt32(truncatingIfNeeded: blocks)))
-                == Self.word(header, 32)
+            UInt64(Self.checksum(bytes.span, closing, blocks)) == Self.word(header, 32)
         else { throw .checksum }
         directory = (0..<blocks).map { Self.half(bytes, $0 * 4) }
         self.path = path
+        self.closing = closing
     }
 
     private static func reading<T: ~Copyable>(
@@ -100,7 +116,8 @@ final class IdentityFile: Sendable {
                     try file.read(count: Self.blockBytes, at: (wantedBlock + 1) * Self.blockBytes)
                 }
                 guard block.count == Self.blockBytes,
-                    CRC32C.checksum(block.span.extracting(first: Self.entriesBytes))
+                    Self.checksum(
+                        block.span.extracting(first: Self.entriesBytes), closing, wantedBlock)
                         == Self.half(block, Self.entriesBytes)
                 else { throw .checksum }
                 number = wantedBlock
@@ -160,9 +177,43 @@ final class IdentityFile: Sendable {
 
     // MARK: Writing
 
-    private struct Entry: BitwiseCopyable {
+    fileprivate struct Entry: BitwiseCopyable {
         let key: Identity
         let digest: UInt32
+    }
+
+    /// What a file is made of.
+    struct Content: Sendable {
+        fileprivate let entries: [Entry]
+
+        /// Identities are spread evenly, so they are dealt into parts first, which are sorted each.
+        init(_ segment: borrowing OpenSegment) {
+            let partBits: UInt64 = 12
+            var ends = [Int](repeating: 0, count: 1 << Int(partBits))
+            var count = 0
+            segment.forEachKey { key, _ in
+                ends[Int(key.high &>> (64 &- partBits))] &+= 1
+                count &+= 1
+            }
+            var sum = 0
+            for part in ends.indices {
+                sum &+= ends[part]
+                ends[part] = sum &- ends[part]
+            }
+            let none = Entry(key: Identity(high: 0, low: 0), digest: 0)
+            var entries = [Entry](repeating: none, count: count)
+            segment.forEachKey { key, content in
+                let part = Int(key.high &>> (64 &- partBits))
+                entries[ends[part]] = Entry(key: key, digest: digest(of: content))
+                ends[part] &+= 1
+            }
+            var start = 0
+            for end in ends {
+                entries[start..<end].sort { $0.key < $1.key }
+                start = end
+            }
+            self.entries = entries
+        }
     }
 
     /// Writes the identities of a segment.
@@ -171,47 +222,17 @@ final class IdentityFile: Sendable {
     ///
     /// - Throws: ``SystemError``; nothing is left then.
     static func write(
-        _ path: String, of closing: ClosingID, _ segment: borrowing OpenSegment
+        _ path: String, of closing: ClosingID, _ content: Content
     ) throws(SystemError) -> IdentityFile {
-        let entries = sorted(segment)
         let temporary = path + ".new"
         do throws(SystemError) {
-            let directory = try write(entries, to: try File(temporary, .replace), closing)
+            let directory = try write(content.entries, to: try File(temporary, .replace), closing)
             guard unsafe rename(temporary, path) == 0 else { throw .last("rename", temporary) }
-            return IdentityFile(path: path, directory: directory)
+            return IdentityFile(path: path, closing: closing, directory: directory)
         } catch {
             try? File.remove(temporary)
             throw error
         }
-    }
-
-    /// Identities are spread evenly, so they are dealt into parts first, which are sorted each.
-    private static func sorted(_ segment: borrowing OpenSegment) -> [Entry] {
-        let partBits: UInt64 = 12
-        var ends = [Int](repeating: 0, count: 1 << Int(partBits))
-        var count = 0
-        segment.forEachKey { key, _ in
-            ends[Int(key.high &>> (64 &- partBits))] &+= 1
-            count &+= 1
-        }
-        var sum = 0
-        for part in ends.indices {
-            sum &+= ends[part]
-            ends[part] = sum &- ends[part]
-        }
-        let none = Entry(key: Identity(high: 0, low: 0), digest: 0)
-        var entries = [Entry](repeating: none, count: count)
-        segment.forEachKey { key, content in
-            let part = Int(key.high &>> (64 &- partBits))
-            entries[ends[part]] = Entry(key: key, digest: digest(of: content))
-            ends[part] &+= 1
-        }
-        var start = 0
-        for end in ends {
-            entries[start..<end].sort { $0.key < $1.key }
-            start = end
-        }
-        return entries
     }
 
     /// - Returns: The directory.
@@ -231,7 +252,8 @@ final class IdentityFile: Sendable {
                 write(entry.digest, to: &bytes)
             }
             bytes += repeatElement(0, count: block + entriesBytes - bytes.count)
-            let sum = CRC32C.checksum(bytes.span.extracting(block..<block + entriesBytes))
+            let sum = checksum(
+                bytes.span.extracting(block..<block + entriesBytes), closing, directory.count - 1)
             write(sum, to: &bytes)
             bytes += repeatElement(0, count: block + blockBytes - bytes.count)
             if bytes.count >= blocksAtOnce * blockBytes {
@@ -245,10 +267,9 @@ final class IdentityFile: Sendable {
         bytes += words
         try file.write(bytes.span, at: offset)
         var header: [UInt8] = []
-        let count = UInt32(truncatingIfNeeded: directory.count)
         for word in [
             magic, closing.high, closing.low, UInt64(directory.count),
-            UInt64(CRC32C.checksum(words.span, seed: count)),
+            UInt64(checksum(words.span, closing, directory.count)),
         ] { write(word, to: &header) }
         header += repeatElement(0, count: blockBytes - header.count)
         try file.write(header.span, at: 0)

@@ -1,8 +1,7 @@
 import Event
 import Platform
 
-/// The directory of the identity files of a daemon: a cache, which may be deleted whenever the daemon is
-/// stopped.
+/// The directory of the identity files of a daemon: a cache, which may be deleted at any time.
 package final class IdentityFiles: Sendable {
     private let directory: String
     /// The newest segments are kept, up to so many bytes.
@@ -24,49 +23,46 @@ package final class IdentityFiles: Sendable {
         "\(segment)-\(closing)\(Self.ending)"
     }
 
-    /// Opens the files of segments, as far as there are some and there is room for them.
+    /// Opens the files of closings, as far as there are some.
     ///
-    /// - Parameter closings: Those of all closed segments; other files are removed.
-    func open(_ closings: [Int: ClosingID]) -> [Int: IdentityFile] {
-        let names: [String]
-        do throws(SystemError) {
-            names = try Directory.list(directory)
-        } catch {
-            return [:]
-        }
-        var segments: [String: (segment: Int, closing: ClosingID)] = [:]
-        for (segment, closing) in closings {
-            segments[name(segment, closing)] = (segment, closing)
-        }
+    /// - Parameter isFirst: Whether these are all closings that there are: the files of others are removed.
+    func open(_ closings: [Int: ClosingID], isFirst: Bool) -> [Int: IdentityFile] {
         var files: [Int: IdentityFile] = [:]
-        for name in names {
+        // Those that are there: of most closings of other daemons none is.
+        guard let names = try? Set(Directory.list(directory)) else { return [:] }
+        for (segment, closing) in closings {
+            let name = name(segment, closing)
+            guard names.contains(name) else { continue }
             let path = directory + "/" + name
-            guard let (segment, closing) = segments[name] else {
-                // Of another history, or what a crash has left.
-                if name.contains(Self.ending) { try? File.remove(path) }
-                continue
-            }
             do throws(IdentityFile.Damage) {
                 files[segment] = try IdentityFile(path: path, of: closing)
             } catch {
                 drop(path, error)
             }
         }
-        makeRoom(&files)
+        if isFirst {
+            // Of another history, or what a crash has left.
+            let known = Set(closings.map { name($0, $1) })
+            for name in names where name.contains(Self.ending) && !known.contains(name) {
+                try? File.remove(directory + "/" + name)
+            }
+        }
         return files
     }
 
-    /// Writes the file of a segment that is being closed.
+    /// Writes the file of a segment that was closed.
     ///
     /// - Returns: Nil if that is not possible, which is said once, or not wanted, as on a disk that is nearly
     ///   full.
-    func write(_ segment: borrowing OpenSegment, _ closing: ClosingID) -> IdentityFile? {
+    func write(
+        _ content: IdentityFile.Content, _ segment: Int, _ closing: ClosingID
+    ) -> IdentityFile? {
         guard bytesMax > 0 else { return nil }
         do throws(SystemError) {
             try Directory.create(directory)
-            guard try Directory.freeBytes(directory) >= Self.freeBytesMin else { return nil }
-            let path = directory + "/" + name(segment.number, closing)
-            let file = try IdentityFile.write(path, of: closing, segment)
+            guard try hasSpace() else { return nil }
+            let path = directory + "/" + name(segment, closing)
+            let file = try IdentityFile.write(path, of: closing, content)
             isFailing.withLock { $0 = false }
             return file
         } catch {
@@ -85,10 +81,15 @@ package final class IdentityFiles: Sendable {
         }
     }
 
-    /// Removes the files of the oldest segments until the others fit.
+    private func hasSpace() throws(SystemError) -> Bool {
+        try Directory.freeBytes(directory) >= Self.freeBytesMin
+    }
+
+    /// Removes the files of the oldest segments until the others fit, and while the disk is nearly full.
     func makeRoom(_ files: inout [Int: IdentityFile]) {
         var bytes = files.values.reduce(0) { $0 + $1.bytes }
-        for segment in files.keys.sorted() where bytes > bytesMax {
+        for segment in files.keys.sorted() {
+            if bytes <= bytesMax, (try? hasSpace()) ?? true { break }
             guard let file = files.removeValue(forKey: segment) else { continue }
             bytes -= file.bytes
             remove(file)
@@ -100,6 +101,7 @@ package final class IdentityFiles: Sendable {
     /// Removes a file that is of no use any more.
     func drop(_ path: String, _ damage: IdentityFile.Damage) {
         switch damage {
+        case .unreadable(let error) where error.isNotFound: Log.debug("\(path) was removed")
         case .unreadable(let error): Log.warn("cannot use a file of identities: \(error)")
         case .checksum:
             Log.warn("\(path) is damaged, removed", hint: "The database is asked instead.")

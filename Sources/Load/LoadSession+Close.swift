@@ -43,15 +43,17 @@ extension LoadSession {
         var heavy: [Unit] = []
         var filter = SegmentFilter(rows: 0)
         let closing = ClosingID.random()
-        var identities: IdentityFile?
-        var isCommitted = false
-        defer { if !isCommitted, let identities { picture.closed.remove(identities) } }
-        // The index takes longer than the filter and the file.
+        var identities: IdentityFile.Content?
+        // The index takes longer than the filter and what goes into the file.
         try connection.statement(Segments.index(full)) {
             heavy = box.segment.heavyUnits(events: heavyUnitEvents)
             filter = box.segment.makeFilter(rowsMax: segmentRowsMax, heavy: heavy)
-            identities = picture.closed.writeFile(box.segment, closing)
+            if picture.closed.hasFiles { identities = .init(box.segment) }
         }
+        // Rows that somebody has deleted are not stored. To build the index has counted them.
+        let rows = try connection.statement(
+            "SELECT reltuples::bigint FROM pg_class WHERE oid = 'tapline.event_\(full)'::regclass")
+        if rows.int64(0, 0) != Int64(turn.segmentRows) { identities = nil }
         if !heavy.isEmpty { try closeHeavy(heavy, &box.segment, &filter, turn) }
         _ = try connection.statement(
             """
@@ -73,7 +75,6 @@ extension LoadSession {
             COMMIT
             """
         ) { box.segment.start(number: next) }
-        isCommitted = true
         picture.closed.add([(full, filter)])
         picture.closed.add(identities, of: closing, full)
         picture.putOpen(box)

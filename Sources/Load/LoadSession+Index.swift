@@ -18,9 +18,7 @@ extension LoadSession {
         // may not be stored there, so all of it is read again. It may have each batch and lack the last
         // closing of a segment: then the filter of the open one is known here.
         if turn.isOtherHistory || picture.closed.contains(segment: turn.segment) {
-            Log.warn("the database has another history than before, reading it again")
-            picture.closed.removeAll()
-            picture.forget()
+            forgetHistory()
         }
         if picture.generation != turn.generation {
             picture.closed.forgetAnswers()
@@ -49,6 +47,12 @@ extension LoadSession {
         picture.batch = turn.previous
         picture.storedAt = turn.previousStoredAt
         picture.generation = turn.generation
+    }
+
+    private func forgetHistory() {
+        Log.warn("the database has another history than before, reading it again")
+        picture.closed.removeAll()
+        picture.forget()
     }
 
     /// Brings the picture forward by what is committed, as far as it is written down for others; call it
@@ -220,13 +224,20 @@ extension LoadSession {
     private mutating func readFilters() throws(LoadError) {
         let closed = try connection.statement(
             """
-            SELECT segment, filter IS NULL, closing FROM tapline.segment WHERE state <> 'open' ORDER BY 1
+            SELECT segment, filter IS NULL, CASE WHEN rows > 0 THEN closing END
+            FROM tapline.segment WHERE state <> 'open' ORDER BY 1
             """, [], format: .binary)
         var wanted: [Int] = []
-        var closings: [Int: ClosingID] = [:]
+        var closings: [Int: ClosingID?] = [:]
+        for row in 0..<closed.rows {
+            closings[Int(closed.int64(row, 0) ?? 0)] = .some(
+                closed.isNull(row, 2) ? nil : ClosingID(uuid: closed.bytes(row, 2)))
+        }
+        // A server that was promoted may have every batch that is known here, and have closed the last segment
+        // with more of them.
+        if picture.closed.isOtherHistory(closings) { forgetHistory() }
         for row in 0..<closed.rows {
             let number = Int(closed.int64(row, 0) ?? 0)
-            if !closed.isNull(row, 2) { closings[number] = ClosingID(uuid: closed.bytes(row, 2)) }
             if picture.closed.contains(segment: number) { continue }
             if closed.bool(row, 1) == true {
                 try makeFilter(of: number)
@@ -234,7 +245,7 @@ extension LoadSession {
                 wanted.append(number)
             }
         }
-        picture.closed.setClosings(closings)
+        picture.closed.setClosings(closings.compactMapValues { $0 })
         // As many in a statement as are added at once.
         while !wanted.isEmpty {
             let part = wanted.prefix(8)

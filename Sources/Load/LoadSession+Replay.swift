@@ -50,6 +50,16 @@ extension LoadSession {
     /// Looks how many rows are lost, which takes a look at all events.
     mutating func countLostRows() throws(LoadError) {
         lostRows = try Books.lostRows(connection)
+        guard lostRows > 0 else { return }
+        // Files of identities may still say of them that they are stored, and what daemons know of the open
+        // segment, too.
+        _ = try connection.statement(
+            """
+            BEGIN;
+            UPDATE tapline.turn SET generation = generation + 1;
+            UPDATE tapline.segment SET closing = NULL;
+            COMMIT
+            """)
     }
 }
 

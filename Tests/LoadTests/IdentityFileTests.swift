@@ -30,10 +30,10 @@ import Testing
 
     /// Looks for the events, for each of them with another content, and for as many that are not there.
     ///
-    /// - Returns: The numbers of those that were found; nil if the file is of no use.
-    private static func found(
+    /// - Returns: The numbers of those that were found, and whether the file was of use to the end.
+    private static func find(
         _ path: String, _ events: [IdentityFile.Wanted], _ dice: inout CellTests.Dice
-    ) -> [Int]? {
+    ) -> (found: [Int], isWhole: Bool) {
         var strangers: [IdentityFile.Wanted] = []
         for event in events {
             let (key, content) = (event.key, event.content)
@@ -57,12 +57,14 @@ import Testing
                     content: content, number: -4))
         }
         var found: [Int] = []
-        do {
-            let file = try IdentityFile(path: path, of: closing)
-            try file.find(events) { found.append($0.number) }
-            try file.find(strangers) { found.append($0.number) }
-        } catch { return nil }
-        return found
+        guard let file = try? IdentityFile(path: path, of: closing) else { return ([], false) }
+        var isWhole = true
+        for some in [events, strangers] {
+            do {
+                try file.find(some) { found.append($0.number) }
+            } catch { isWhole = false }
+        }
+        return (found, isWhole)
     }
 
     @Test(arguments: [0, 1, 2, 203, 204, 205, 408, 5_000, 120_000])
@@ -71,9 +73,9 @@ import Testing
         let path = try TestDirectory.make() + "/file"
         defer { TestDirectory.remove(Directory.parent(of: path)) }
         let (box, events) = Self.segment(count, &dice)
-        let written = try IdentityFile.write(path, of: Self.closing, box.segment)
+        let written = try IdentityFile.write(path, of: Self.closing, .init(box.segment))
         #expect(try File.contents(of: path).count == written.bytes)
-        #expect(Self.found(path, events, &dice) == Array(0..<count))
+        #expect(Self.find(path, events, &dice) == (Array(0..<count), true))
         #expect(throws: IdentityFile.Damage.self) {
             try IdentityFile(path: path, of: ClosingID(high: 1, low: 3))
         }
@@ -85,7 +87,7 @@ import Testing
         let path = try TestDirectory.make() + "/file"
         defer { TestDirectory.remove(Directory.parent(of: path)) }
         let (box, events) = Self.segment(3_000, &dice)
-        _ = try IdentityFile.write(path, of: Self.closing, box.segment)
+        _ = try IdentityFile.write(path, of: Self.closing, .init(box.segment))
         let good = try File.contents(of: path)
         var noticed = 0
         for round in 0..<300 {
@@ -100,15 +102,35 @@ import Testing
             default: bytes.removeLast(Int.random(in: 1..<bytes.count, using: &dice))
             }
             try File(path, .replace).write(bytes.span, at: 0)
-            // Each that is found is one of them, and found once.
-            guard let found = Self.found(path, events, &dice) else {
-                noticed += 1
-                continue
-            }
-            #expect(found == Array(0..<events.count), "round \(round)")
+            // What is found is one of them, and what was found before the damage was, too.
+            let (found, isWhole) = Self.find(path, events, &dice)
+            #expect(found == Array(0..<found.count), "round \(round)")
+            #expect(found.count == events.count || !isWhole, "round \(round)")
+            noticed += isWhole ? 0 : 1
         }
         // Not so only where nothing is: in the rest of the header and of the last block.
         #expect(noticed > 200)
+    }
+
+    /// After a crash of the machine a file may have blocks of one that was removed.
+    @Test func aBlockOfAnotherClosingIsNotBelieved() throws {
+        var dice = CellTests.Dice(source: KeySource(state: 8))
+        let path = try TestDirectory.make() + "/file"
+        defer { TestDirectory.remove(Directory.parent(of: path)) }
+        let (box, events) = Self.segment(1_000, &dice)
+        _ = try IdentityFile.write(path, of: .init(high: 1, low: 3), .init(box.segment))
+        let other = try File.contents(of: path)
+        _ = try IdentityFile.write(path, of: Self.closing, .init(box.segment))
+        var bytes = try File.contents(of: path)
+        bytes.replaceSubrange(4096..<8192, with: other[4096..<8192])
+        try File(path, .replace).write(bytes.span, at: 0)
+        #expect(Self.find(path, events, &dice) == ([], false))
+        // Nor one of another place.
+        _ = try IdentityFile.write(path, of: Self.closing, .init(box.segment))
+        bytes = try File.contents(of: path)
+        bytes.replaceSubrange(4096..<8192, with: bytes[8192..<12288])
+        try File(path, .replace).write(bytes.span, at: 0)
+        #expect(Self.find(path, events, &dice) == ([], false))
     }
 
     /// After the oldest, if there is not room for all, and those of other closings.
@@ -122,23 +144,25 @@ import Testing
             let (box, _) = Self.segment(300, &dice)
             box.segment.start(number: segment)
             box.segment.addKey(.init(high: 1, low: 1), .init(campaign: 1, properties: 1))
-            written[segment] = files.write(box.segment, .init(high: 0, low: UInt64(segment)))
+            written[segment] = files.write(
+                .init(box.segment), segment, .init(high: 0, low: UInt64(segment)))
         }
         #expect(written.count == 4)
         try File(directory + "/9-x.identities.new", .createNew).write([1].span, at: 0)
         var closings = Dictionary(
             uniqueKeysWithValues: (1...4).map { ($0, ClosingID(high: 0, low: UInt64($0))) })
         closings[3] = ClosingID(high: 7, low: 7)
-        #expect(files.open(closings).keys.sorted() == [1, 2, 4])
-        #expect(try Directory.list(directory).count == 3)
-        let fewer = IdentityFiles(directory: directory, bytesMax: 2 * written[1]!.bytes)
-        #expect(fewer.open(closings).keys.sorted() == [2, 4])
-        #expect(try Directory.list(directory).count == 2)
+        func kept(_ bytesMax: Int) throws -> [Int] {
+            let closed = ClosedSegments(
+                identities: .init(directory: directory, bytesMax: bytesMax))
+            closed.setClosings(closings)
+            return try Directory.list(directory).map { Int($0.prefix { $0.isNumber })! }
+        }
+        #expect(try kept(30_000) == [1, 2, 4])
+        #expect(try kept(2 * written[1]!.bytes) == [2, 4])
+        #expect(try kept(0) == [])
         let none = IdentityFiles(directory: directory, bytesMax: 0)
-        #expect(none.open(closings).isEmpty)
-        #expect(try Directory.list(directory).isEmpty)
-        let box = OpenBox(number: 5)
-        #expect(none.write(box.segment, .random()) == nil)
+        #expect(none.write(.init(OpenBox(number: 5).segment), 5, .random()) == nil)
     }
 
     /// What is sent again is found without a look at the closed segment, by the daemon that closed it and after
@@ -183,6 +207,10 @@ import Testing
         var other = try batch(
             [campaign("b"), World.line(2), World.line(1), World.line(2)], mark, first.picture)
         #expect(try first.load(&other) == [.conflict, .stored, .duplicate, .duplicate])
+        // Of the conflict it is asked, so that this is counted at all.
+        _ = try first.connection.statement("SELECT pg_stat_force_next_flush()")
+        _ = try first.connection.statement("SELECT 1")
+        #expect(try read() > 0)
         var more = try batch(
             [#"{"type":"dismissed","event_uid":"x","message_uid":"m0","device_id":"d"}"#], mark + 1,
             first.picture)
@@ -196,19 +224,23 @@ import Testing
     @Test(arguments: ["restored", "closed again", "dropped", "dropped, without files"])
     func whatIsStoredNoMoreIsStoredAgain(way: String) throws {
         let fixture = try Fixture()
-        let files = way.hasSuffix("without files") ? nil : try fixture.makeIdentityFiles()
+        let directory = try fixture.makeDirectory()
+        let files =
+            way.hasSuffix("without files")
+            ? nil : IdentityFiles(directory: directory, bytesMax: 1 << 30)
         let isDropped = way.hasPrefix("dropped")
         var settings = LoadSettings()
         settings.segmentRowsMax = 1
-        func session() throws -> LoadSession {
-            try CellTests.session(fixture, settings, picture: Picture(identities: files))
-        }
-        var first = try session()
+        let picture = Picture(identities: files)
+        var first = try CellTests.session(fixture, settings, picture: picture)
         _ = try first.load(CellTests.batch([World.line(0)], mark: 1))
         #expect(try first.closeSegmentIfFull())
         // Asked while it was true.
         var batch = try CellTests.batch([World.line(0)], mark: 2)
         batch.inquiry = CellTests.inquire(fixture, first.picture, batch)
+        let isFound = batch.inquiry?.older.content(of: batch.events[0].key) != nil
+        #expect(isFound)
+        #expect(try Directory.list(directory).count == (files == nil ? 0 : 1))
         if isDropped {
             try fixture.run("DROP TABLE tapline.event_1")
         } else {
@@ -229,5 +261,76 @@ import Testing
         }
         #expect(try first.load(&batch) == [.stored])
         #expect(try fixture.int("SELECT count(*) FROM tapline.event WHERE message_uid = 'm0'") == 1)
+        #expect(try Directory.list(directory).isEmpty)
+    }
+
+    /// Who loads an event of an old unit knows the older ones, which are stored in another segment: when
+    /// that is gone, the file of this one must not speak of them. An older version mends it by itself.
+    @Test(arguments: [false, true]) func aFileSpeaksOfItsOwnSegmentOnly(isOlder: Bool) throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 1
+        let picture = Picture(identities: try fixture.makeIdentityFiles())
+        var first = try CellTests.session(fixture, settings, picture: picture)
+        let click = #"{"type":"clicked","message_uid":"m0","device_id":"d"}"#
+        for (mark, line) in [World.line(0), click].enumerated() {
+            _ = try first.load(CellTests.batch([line], mark: UInt64(mark + 1)))
+            #expect(try first.closeSegmentIfFull())
+        }
+        try fixture.run("DROP TABLE tapline.event_1")
+        if isOlder {
+            try fixture.run(
+                """
+                \(Segments.create(1)); \(Segments.index(1));
+                UPDATE tapline.segment SET rows = 0 WHERE segment = 1;
+                UPDATE tapline.turn SET generation = generation + 1
+                """)
+        }
+        #expect(
+            try first.load(CellTests.batch([World.line(0), click], mark: 3))
+                == [.stored, .duplicate])
+    }
+
+    /// A server that was promoted has every batch, lacks the closing, and has closed the segment with one more.
+    @Test(arguments: [false, true]) func aSegmentThatWasClosedAnotherTimeIsReadAgain(
+        hasFiles: Bool
+    ) throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 1
+        let files = hasFiles ? try fixture.makeIdentityFiles() : nil
+        var first = try CellTests.session(
+            fixture, settings, picture: Picture(identities: files))
+        _ = try first.load(CellTests.batch([World.line(0)], mark: 1))
+        #expect(try first.closeSegmentIfFull())
+        try fixture.run(
+            """
+            UPDATE tapline.turn SET segment = 1, segment_rows = 1;
+            DELETE FROM tapline.segment WHERE segment = 2;
+            UPDATE tapline.segment SET state = 'open', rows = NULL, filter = NULL, closing = NULL;
+            DROP TABLE tapline.event_2;
+            DROP INDEX tapline.event_1_unit_key, tapline.event_1_inbox_unit
+            """)
+        var second = try CellTests.session(fixture, settings)
+        _ = try second.load(CellTests.batch([World.line(1)], mark: 1))
+        #expect(try second.closeSegmentIfFull())
+        #expect(
+            try first.load(CellTests.batch([World.line(1), World.line(0)], mark: 2))
+                == [.duplicate, .duplicate])
+    }
+
+    /// Rows that somebody deletes are not stored; what goes into a file has to be.
+    @Test func ofASegmentThatLacksRowsThereIsNoFile() throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 2
+        let directory = try fixture.makeDirectory()
+        let files = IdentityFiles(directory: directory, bytesMax: 1 << 30)
+        var first = try CellTests.session(
+            fixture, settings, picture: Picture(identities: files))
+        _ = try first.load(CellTests.batch([World.line(0), World.line(1)], mark: 1))
+        try fixture.run("DELETE FROM tapline.event_1 WHERE message_uid = 'm0'")
+        #expect(try first.closeSegmentIfFull())
+        #expect(try Directory.list(directory).isEmpty)
     }
 }

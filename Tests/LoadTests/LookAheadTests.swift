@@ -24,7 +24,8 @@ import Testing
         settings.alwaysWritesNews = dice.chance(0.5)
         let files = dice.chance(0.5) ? try fixture.makeIdentityFiles() : nil
         var first = try CellTests.session(fixture, settings, picture: Picture(identities: files))
-        var second = try CellTests.session(fixture, settings)
+        let others = dice.chance(0.5) ? try fixture.makeIdentityFiles() : nil
+        var second = try CellTests.session(fixture, settings, picture: Picture(identities: others))
         var ahead = CellTests.lookAhead(fixture, first.picture)
         var world = World(&dice)
         var seen: Set<String> = []

@@ -8,8 +8,8 @@ struct OpenSegment: ~Copyable {
     private(set) var number: Int
     /// The key of every event of the segment but those of ``unfolded``, and of the older events of its units.
     var keys = KeyTable()
-    /// How many of ``keys`` are of older segments.
-    private(set) var olderKeys = 0
+    /// Those of ``keys`` that are of older segments.
+    private var olderKeys: Set<Identity> = []
     /// The states of all units with an event in the segment, older events included.
     private(set) var units = FlatTable<Unit, UnitState>()
     private(set) var messages = FlatTable<HashKey, MessageState>()
@@ -35,7 +35,7 @@ struct OpenSegment: ~Copyable {
         units.removeAll()
         messages.removeAll()
         unfolded.removeAll()
-        olderKeys = 0
+        olderKeys.removeAll(keepingCapacity: true)
         keysOutsideUnits.removeAll(keepingCapacity: true)
         namers = [:]
         hasHeavy = false
@@ -44,7 +44,7 @@ struct OpenSegment: ~Copyable {
     }
 
     /// Events of the segment that are known here.
-    var rows: Int { keys.count - olderKeys + unfolded.count }
+    var rows: Int { keys.count - olderKeys.count + unfolded.count }
 
     // MARK: Events
 
@@ -84,7 +84,9 @@ struct OpenSegment: ~Copyable {
                     let event = known.events[index]
                     let bytes = known.rows[index]
                     let row = bytes.rawSpan
-                    if keys.insert(event.key, EventContent(event, row)) == nil { olderKeys += 1 }
+                    if keys.insert(event.key, EventContent(event, row)) == nil {
+                        olderKeys.insert(event.key)
+                    }
                 }
                 units[slot] = state(of: known)
                 hasHeavy = hasHeavy || known.isHeavy
@@ -117,9 +119,12 @@ struct OpenSegment: ~Copyable {
 
     mutating func addKey(_ key: Identity, _ content: EventContent) { keys.insert(key, content) }
 
-    /// Calls `body` with each key that is known to be stored, here or in an older segment.
+    /// Calls `body` with the key of each event of the segment.
     func forEachKey(_ body: (Identity, EventContent) -> Void) {
-        keys.forEachSlot { body(keys.key(at: $0), keys[$0]) }
+        keys.forEachSlot { slot in
+            let key = keys.key(at: slot)
+            if olderKeys.isEmpty || !olderKeys.contains(key) { body(key, keys[slot]) }
+        }
         unfolded.forEachEntry { body($0.event.key, $0.content) }
     }
 

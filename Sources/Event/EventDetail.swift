@@ -9,8 +9,9 @@ enum EventDetail {
     static func isIn(_ properties: RawSpan) -> Bool {
         // SAFETY: the bytes are only read, within the calls.
         unsafe properties.withUnsafeBytes { bytes in
-            unsafe tapline_contains(bytes.baseAddress, bytes.count, "\"topic\"", 7)
-                || tapline_contains(bytes.baseAddress, bytes.count, "\"push_group\"", 12)
+            unsafe tapline_contains_start(bytes.baseAddress, bytes.count, "\"to", "\"pu")
+                && (tapline_contains(bytes.baseAddress, bytes.count, "\"topic\"", 7)
+                    || tapline_contains(bytes.baseAddress, bytes.count, "\"push_group\"", 12))
         }
     }
 

@@ -66,86 +66,74 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
     /// Reads a row and checks all its lengths.
     ///
     /// - Parameters:
-    ///   - row: As ``EventRow`` is, or its columns up to ``EventColumn/typeRaw``.
-    ///   - columns: How many it has.
+    ///   - row: As ``EventRow`` is, with or without the columns of the loader.
+    ///   - columns: How many it has: ``columns``.
     /// - Returns: Nil if it is no such row.
     package init?(row: RawSpan, columns: Int = EventColumn.count) {
-        let count = row.byteCount
-        guard count >= 82, columns > EventColumn.typeRaw.rawValue, columns <= EventColumn.count
-        else { return nil }
-        // The bytes of each column whose width is fixed; 0 for the others.
-        let widths: InlineArray<33, UInt8> = [
-            16, 16, 8, 8, 2, 2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 8,
-            1, 1, 1, 0, 0,
-        ]
-        var starts = InlineArray<33, UInt32>(repeating: 0)
-        var present: UInt64 = 0
-        var index = 2
-        for column in 0..<columns {
-            guard count &- index >= 4 else { return nil }
-            starts[column] = UInt32(truncatingIfNeeded: index)
-            let length = Int(Int32(bitPattern: row.halfWord(at: index).byteSwapped))
-            index &+= 4
-            if length < 0 {
-                guard length == -1 else { return nil }
-                continue
-            }
-            guard length <= count &- index, widths[column] == 0 || length == Int(widths[column])
-            else { return nil }
-            present |= 1 &<< UInt64(truncatingIfNeeded: column)
-            index &+= length
-        }
+        guard row.byteCount >= EventRow.bytesMin, columns == EventColumn.count else { return nil }
         // The first six are never null, so they are at fixed places.
-        guard index == count, present & 63 == 63 else { return nil }
+        guard row.length(at: 2) == 16, row.length(at: 22) == 16, row.length(at: 42) == 8,
+            row.length(at: 54) == 8, row.length(at: 66) == 2, row.length(at: 72) == 2,
+            let type = EventType(rawValue: Int16(bitPattern: row.short(at: 70))),
+            TimeRule(rawValue: Int16(bitPattern: row.short(at: 76))) != nil
+        else { return nil }
+        self.type = type
         key = Identity(high: row.big(at: 6), low: row.big(at: 14))
         unit = Unit(message: row.big(at: 26), device: row.big(at: 34))
         time = Int64(bitPattern: row.big(at: 46)) &+ EventEncoder.postgresEpoch
         let received = Int64(bitPattern: row.big(at: 58)) &+ EventEncoder.postgresEpoch
         isLate = received &- time > 24 * 3600 * 1_000_000
-        func has(_ column: EventColumn) -> Bool {
-            present &>> UInt64(truncatingIfNeeded: column.index) & 1 != 0
-        }
-        func start(_ column: EventColumn) -> UInt32 { starts[column.index] }
-        guard let type = EventType(rawValue: Int16(bitPattern: row.short(at: 70))),
-            TimeRule(rawValue: Int16(bitPattern: row.short(at: 76))) != nil
-        else { return nil }
-        self.type = type
-        hasProperties = has(.propertiesHash)
-        propertiesBits = hasProperties ? Int64(bitPattern: row.big(at: 82)) : 0
-        self.starts = (start(.app), start(.campaignID), start(.messageUID))
-        hasCampaign = has(.campaignID)
-        if has(.inboxUnit) {
-            let at = Int(start(.inboxUnit)) &+ 4
-            inboxUnit = Unit(message: row.big(at: at), device: row.big(at: at &+ 8))
-        } else {
-            inboxUnit = Unit(message: 0, device: 0)
-        }
-        devices = (start(.platform), start(.sdkVersion))
-        places = (start(.locale), start(.personID))
-        let bits = present &>> UInt64(truncatingIfNeeded: EventColumn.platform.index)
-        // Without sdk_version, which is no dimension.
-        pattern = UInt8(truncatingIfNeeded: bits & 7 | bits &>> 1 & 56)
-        func isTrue(_ column: EventColumn) -> Bool {
-            has(column) && row.byte(at: Int(start(column)) &+ 4) != 0
-        }
         var states: UInt32 = 1 &<< UInt32(truncatingIfNeeded: type.rawValue)
         if type == .clicked { states |= Self.click }
-        if type == .action, isTrue(.opensApp) { states |= Self.click | Self.openingAction }
-        if type != .action, has(.actionID) { states |= Self.strayAction }
-        if isTrue(.isTest) { states |= Self.test }
-        if isTrue(.silent) { states |= Self.silent }
-        if type == .received, has(.typeRaw), has(.platform),
-            row.text(at: Int(start(.platform)), is: "ios"),
-            row.text(at: Int(start(.typeRaw)), is: "push_receive")
+        // The others in their order, as `EventColumn` has it. Each is gone over once, for all rows come by here.
+        var walk = FieldWalk(row, from: 78, fields: EventColumn.count - 6)
+        hasProperties = walk.pass(row, width: 8)
+        propertiesBits = hasProperties ? Int64(bitPattern: row.big(at: 82)) : 0
+        let app = walk.place
+        walk.pass(row)
+        let campaign = walk.place
+        hasCampaign = walk.pass(row)
+        starts = (app, campaign, walk.place)
+        for _ in 0..<3 { walk.pass(row) }  // message_uid, device_id, event_uid
+        let action = walk.place
+        if walk.pass(row), type != .action { states |= Self.strayAction }
+        let hasCategory = walk.pass(row)
+        walk.pass(row)  // inbox_message_uid
+        let inbox = Int(walk.place)
+        inboxUnit =
+            walk.pass(row, width: 16)
+            ? Unit(message: row.big(at: inbox &+ 4), device: row.big(at: inbox &+ 12))
+            : Unit(message: 0, device: 0)
+        walk.pass(row)  // collapse_key
+        let platform = walk.place
+        var pattern: UInt8 = 0
+        for bit in 0..<3 as Range<UInt8> where walk.pass(row) { pattern |= 1 &<< bit }
+        devices = (platform, walk.place)
+        walk.pass(row)  // sdk_version, which is no dimension
+        let locale = walk.place
+        for bit in 3..<6 as Range<UInt8> where walk.pass(row) { pattern |= 1 &<< bit }
+        self.pattern = pattern
+        places = (locale, walk.place)
+        walk.pass(row)  // person_id
+        walk.pass(row, width: 8)  // occurred_at
+        walk.pass(row)  // occurred_raw
+        walk.pass(row, width: 8)  // sent_at
+        if walk.isTrue(row), type == .action { states |= Self.click | Self.openingAction }
+        if walk.isTrue(row) { states |= Self.test }
+        if walk.isTrue(row) { states |= Self.silent }
+        let typeRaw = walk.place
+        if walk.pass(row), type == .received, row.text(at: Int(platform), is: "ios"),
+            row.text(at: Int(typeRaw), is: "push_receive")
         {
             states |= Self.ambiguousReceipt
         }
         self.states = states
-        details = (start(.actionID), start(.properties))
+        details = (action, walk.place)
+        let properties = Int(walk.place) &+ 4
         let mayNameGroup =
-            columns > EventColumn.properties.index && has(.properties)
-            && EventDetail.isIn(row.extracting(Int(start(.properties)) &+ 4..<count))
-        hasDetail = type == .action || has(.categoryID) || mayNameGroup
+            walk.pass(row) && EventDetail.isIn(row.extracting(properties..<row.byteCount))
+        hasDetail = type == .action || hasCategory || mayNameGroup
+        guard walk.isAtEnd else { return nil }
     }
 
     /// An event without its texts, from what another daemon told of it.
@@ -229,6 +217,53 @@ package struct UnitEvent: BitwiseCopyable, Sendable {
             }
         }.joined(separator: ", ")
     }()
+}
+
+/// Goes over the fields of a row, one after the other, and checks their lengths.
+private struct FieldWalk {
+    /// Where the present field begins, with its length.
+    private(set) var place: UInt32
+    /// The last place where it may begin: each one from it on takes four bytes at least.
+    private var last: UInt32
+    /// The bytes of the row; 0 from the first field on that is none, and then nothing is at the end.
+    private var count: UInt32
+
+    /// - Parameter fields: How many there are; the row has room for as many nulls.
+    init(_ row: RawSpan, from start: Int, fields: Int) {
+        count = UInt32(row.byteCount)
+        place = UInt32(start)
+        last = count - UInt32(4 * fields)
+        precondition(place <= last, "a row too short for its fields")
+    }
+
+    /// Whether all fields were gone over, and nothing follows.
+    var isAtEnd: Bool { place == count }
+
+    /// Goes over a field.
+    ///
+    /// - Parameter width: The bytes of its value, or 0 if they may be as many as there are.
+    /// - Returns: Whether it has a value.
+    @inline(__always) @discardableResult
+    mutating func pass(_ row: RawSpan, width: UInt32 = 0) -> Bool {
+        let length = row.halfWord(at: Int(place)).byteSwapped
+        place = place &+ 4
+        last = last &+ 4
+        if length == .max { return false }
+        guard length <= last &- place, width == 0 || length == width else {
+            // What follows is read as if this were a null: it is within the row all the same.
+            count = 0
+            return false
+        }
+        place = place &+ length
+        return true
+    }
+
+    /// Goes over a boolean field.
+    @inline(__always)
+    mutating func isTrue(_ row: RawSpan) -> Bool {
+        let value = Int(place) &+ 4
+        return pass(row, width: 1) && row.byte(at: value) != 0
+    }
 }
 
 extension RawSpan {

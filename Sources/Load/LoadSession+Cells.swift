@@ -10,10 +10,10 @@ extension LoadSession {
         try writeSpecials(&fold, &open, turn)
         fold.settle()
         try writeCells(fold, open, turn)
-        if let news = fold.news, news.count > 0 {
+        if let count = fold.news?.count, count > 0, let news = fold.news?.finish(open) {
             _ = try connection.statement(
                 "INSERT INTO tapline.batch_news (batch, events) VALUES ($1, $2)",
-                [.int64(turn.batch), .bytes(news.bytes(open))])
+                [.int64(turn.batch), .bytes(news)])
         }
         if !fold.senders.isEmpty {
             _ = try connection.statement(

@@ -60,12 +60,21 @@ final class OpenBox {
         _ row: Int, of batch: borrowing LoadBatch, _ labels: inout BatchLabelMap,
         _ older: inout OlderUnits, _ fold: inout Fold
     ) {
+        // One access of the box a row: that nobody else has it is checked at each.
+        segment.add(row, of: batch, &labels, &older, &fold)
+    }
+}
+
+extension OpenSegment {
+    fileprivate mutating func add(
+        _ row: Int, of batch: borrowing LoadBatch, _ labels: inout BatchLabelMap,
+        _ older: inout OlderUnits, _ fold: inout Fold
+    ) {
         if row &+ Decision.lookAhead < batch.count {
-            segment.prefetch(batch.events[row &+ Decision.lookAhead])
+            prefetch(batch.events[row &+ Decision.lookAhead])
         }
-        let (campaign, profile) = labels.labels(ofRow: row, batch, &segment)
-        segment.add(
-            batch.events[row], campaign: campaign, profile: profile, old: &older, to: &fold)
-        segment.addKey(batch.events[row].key, batch.contents[row])
+        let (campaign, profile) = labels.labels(ofRow: row, batch, &self)
+        add(batch.events[row], campaign: campaign, profile: profile, old: &older, to: &fold)
+        addKey(batch.events[row].key, batch.contents[row])
     }
 }

@@ -26,9 +26,12 @@ struct SegmentFilter: Sendable {
 
     mutating func insert(_ entry: FilterEntry) {
         var place = entry.places(bits: bytes.count * 8)
-        for _ in 0..<FilterEntry.probes {
-            let bit = place.next()
-            bytes[bit >> 3] |= 1 << UInt8(bit & 7)
+        unsafe bytes.withUnsafeMutableBufferPointer { bytes in
+            for _ in 0..<FilterEntry.probes {
+                let bit = place.next()
+                // SAFETY: a place is less than the number of bits.
+                unsafe bytes[bit >> 3] |= 1 &<< UInt8(truncatingIfNeeded: bit & 7)
+            }
         }
     }
 }

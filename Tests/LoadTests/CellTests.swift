@@ -425,7 +425,7 @@ import Testing
         fold.news = BatchNews(capacity: 1)
         var labels = BatchLabelMap(batch)
         for row in 0..<batch.count { writer.add(row, of: batch, &labels, &older, &fold) }
-        let written = fold.news?.bytes(writer.segment)
+        let written = fold.news?.finish(writer.segment)
         let bytes = try #require(written)
         for count in 0..<bytes.count {
             let cut = Array(bytes[..<count])

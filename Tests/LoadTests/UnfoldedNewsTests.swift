@@ -18,7 +18,7 @@ import Testing
         fold.news = BatchNews(capacity: 1)
         var labels = BatchLabelMap(batch)
         for row in 0..<batch.count { writer.add(row, of: batch, &labels, &older, &fold) }
-        return fold.news?.bytes(writer.segment) ?? []
+        return fold.news?.finish(writer.segment) ?? []
     }
 
     @Test(arguments: 0..<40) func eachEventComesOutOnceAndInItsOrder(seed: UInt64) throws {

@@ -18,7 +18,8 @@ import JSONLines
 /// ```
 /// Of a label, which is a number of the daemon that wrote it, only the flags mean something to others.
 struct BatchNews {
-    private var events: [UInt8] = []
+    /// Room for the head, and the events.
+    private var content: [UInt8]
     private(set) var count = 0
     private var inboxes: [Unit] = []
     private var campaigns = Indexes()
@@ -65,7 +66,11 @@ struct BatchNews {
         }
     }
 
-    init(capacity: Int) { events.reserveCapacity(capacity * Format.eventBytes) }
+    init(capacity: Int) {
+        content = [UInt8](repeating: 0, count: Format.headerBytes)
+        // Inboxes, campaigns and profiles follow the events.
+        content.reserveCapacity(capacity * Format.eventBytes + 64 << 10)
+    }
 
     mutating func append(_ event: UnitEvent, campaign: UInt32, profile: UInt32) {
         var states = event.states | (event.isLate ? Format.isLate : 0)
@@ -84,21 +89,22 @@ struct BatchNews {
             profile: profiles.index(of: profile, number: ProfileLabel.number(profile))
                 .littleEndian)
         unsafe Swift.withUnsafeBytes(of: record) { bytes in
-            unsafe events.append(contentsOf: bytes.prefix(Format.eventBytes))
+            unsafe content.append(
+                contentsOf: UnsafeRawBufferPointer(rebasing: bytes[..<Format.eventBytes]))
         }
         count += 1
     }
 
-    /// The bytes of the batch.
-    func bytes(_ open: borrowing OpenSegment) -> [UInt8] {
+    /// The bytes of the batch; this is of no further use.
+    mutating func finish(_ open: borrowing OpenSegment) -> [UInt8] {
+        // In place: there are 3 MB of a full batch.
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(
-            events.count + inboxes.count * 16 + campaigns.labels.count * 64
-                + profiles.labels.count * 64 + Format.headerBytes)
+        swap(&bytes, &content)
+        var head: [UInt8] = []
         for value in [
             Int(Format.magic), count, inboxes.count, campaigns.labels.count, profiles.labels.count,
-        ] { bytes.append(littleEndian: UInt32(value)) }
-        bytes += events
+        ] { head.append(littleEndian: UInt32(value)) }
+        bytes.replaceSubrange(..<Format.headerBytes, with: head)
         for inbox in inboxes {
             bytes.append(littleEndian: inbox.message)
             bytes.append(littleEndian: inbox.device)

@@ -314,6 +314,10 @@ struct OpenSegment: ~Copyable {
         for unit in namers.keys { filter.insert(.named(unit)) }
         unfolded.forEachMessage { filter.insert(.message($0)) }
         units.forEachSlot { slot in
+            if slot &+ Decision.lookAhead < units.count {
+                let ahead = units.key(at: slot &+ Decision.lookAhead)
+                messages.prefetch(HashKey(hash: ahead.message))
+            }
             let unit = units.key(at: slot)
             let message = messages.value(of: HashKey(hash: unit.message)) ?? MessageState()
             if message.units > 1 { filter.insert(.unit(unit)) }

@@ -49,6 +49,8 @@ extension LoadSession {
 
     /// Looks how many rows are lost, which takes a look at all events.
     mutating func countLostRows() throws(LoadError) {
+        // What is detached is not lost.
+        _ = try Segments.attachDetached(connection)
         lostRows = try Books.lostRows(connection)
     }
 }

@@ -12,6 +12,7 @@ SEEDS ?= 10
 SOAK_KILLS ?= 200
 SOAK_POSTGRES_KILLS ?= 50
 SOAK_EVENTS ?= 1000000
+SOAK_SECONDS ?= 120
 SOAK_HOURS ?= 24
 SOAK_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 FUZZ_SECONDS ?= 60
@@ -34,6 +35,8 @@ UNIT = --skip 'SystemTests|DashboardTests'
 ALONE = ^SystemTests\.SystemTests/AbuseTests/
 # The half of the other system tests that mostly waits: for a timeout, a restart, a lock.
 FAULTS = ^SystemTests\.SystemTests/[A-Za-z]*(Fault|Fail|Crash|Erase|Replay|Dedupe|Storm|Partition|Vanished|Extreme)[A-Za-z]*Tests/
+# The one of them that takes minutes by its time, and waits for recoveries in most of it.
+SOAK = ^SystemTests\.SystemTests/CrashTests/killedAtRandomMomentsTheDaemonLosesAndDoublesNothing
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
 .PHONY: build demo test test-oracle test-random test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages
@@ -55,7 +58,7 @@ lint:
 	$(FORMAT) Package.swift Sources Tests Benchmarks sql
 
 # Every module by itself, and the release binary: real processes, faults and a PostgreSQL that the tests
-# start. Three runs side by side, for each of them waits half of its time.
+# start. Four runs side by side, for each of them waits half of its time, and the soak for most of it.
 test: test-packages lint
 	$(SWIFT_BUILD)
 	swift build --build-tests
@@ -63,7 +66,8 @@ test: test-packages lint
 	@scripts/together \
 		unit "$(TEST_BUILT) $(UNIT)" \
 		system "$(TEST_BUILT) --filter 'SystemTests|DashboardTests' --skip '$(ALONE)|$(FAULTS)'" \
-		faults "$(TEST_BUILT) --filter '$(FAULTS)'"
+		faults "$(TEST_BUILT) --filter '$(FAULTS)' --skip '$(SOAK)'" \
+		soak "$(TEST_BUILT) --filter '$(SOAK)'"
 
 unit: test-packages lint
 	$(SWIFT_TEST) $(UNIT)
@@ -116,7 +120,8 @@ test-random: test-packages
 # figures of docs/reliability.md. `make test` has a short form of it.
 soak: build test-packages
 	TAPLINE_BINARY=$(CURDIR)/$(BINARY) SOAK_KILLS=$(SOAK_KILLS) \
-		SOAK_POSTGRES_KILLS=$(SOAK_POSTGRES_KILLS) SOAK_EVENTS=$(SOAK_EVENTS) SOAK_SEED=$(SOAK_SEED) \
+		SOAK_POSTGRES_KILLS=$(SOAK_POSTGRES_KILLS) SOAK_EVENTS=$(SOAK_EVENTS) \
+		SOAK_SECONDS=$(SOAK_SECONDS) SOAK_SEED=$(SOAK_SEED) \
 		swift test --filter killedAtRandomMomentsTheDaemonLosesAndDoublesNothing
 
 # As many events as an hour has (HOUR_OPTIONS: --ordinary 1000 a second) while the database is away, ten

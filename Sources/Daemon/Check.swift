@@ -31,7 +31,8 @@ package enum Check {
                 return .failure(error)
             }
         }
-        return .success(CheckOutcome(books: books, spools: recount.spools))
+        return .success(
+            CheckOutcome(books: books, spools: recount.spools, detached: recount.detached))
     }
 
     /// Adds what the spool holds after a checkpoint.
@@ -66,6 +67,8 @@ package struct CheckOutcome: Sendable {
     package let books: Books
     /// The spools of other daemons: what they last said, and when.
     package let spools: [Books.OtherSpool]
+    /// Segments whose partition is detached, so that their events are missing.
+    package let detached: [Int]
 
     /// One JSON object on a line.
     ///
@@ -77,6 +80,7 @@ package struct CheckOutcome: Sendable {
         return "{" + books.terms.map { "\"\($0.name)\":\($0.value)," }.joined()
             + "\"removed\":\(books.removed),\"quarantined\":\(books.quarantined),\"difference\":\(books.difference),"
             + "\"other_spools\":[\(others.joined(separator: ","))],"
+            + "\"detached_segments\":\(detached),"
             + "\"balanced\":\(books.isBalanced)"
             + (reports.map { ",\"reports\":\($0)" } ?? "") + "}\n"
     }
@@ -99,6 +103,11 @@ package struct CheckOutcome: Sendable {
         for spool in spools {
             let age = spool.ageSeconds.map { "\($0) s ago" } ?? "never"
             text += "spool \(spool.id) of another daemon said \(spool.spooled) spooled, \(age)\n"
+        }
+        for segment in detached {
+            text +=
+                "partition tapline.event_\(segment) is detached, its events are not counted; "
+                + "a daemon attaches it again\n"
         }
         if books.quarantined > 0 {
             text +=

@@ -51,6 +51,8 @@ extension Books {
         package var books = Books()
         package var checkpoint: SpoolMark?
         package var spools: [OtherSpool] = []
+        /// Segments whose partition is detached, so that their events are not in ``books``.
+        package var detached: [Int] = []
     }
 
     /// What the tables hold, counted again row by row in one snapshot, and what the database
@@ -107,6 +109,7 @@ extension Books {
         recount.checkpoint = SpoolMark(row, 8)
         recount.books.removed = row.int64(0, 11) ?? 0
         recount.spools = try recountSpools(connection, ownSpool: ownSpool)
+        recount.detached = try Segments.detached(connection)
         return recount
     }
 

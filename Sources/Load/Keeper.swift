@@ -13,6 +13,7 @@ package final class Keeper: Sendable {
     private let spool: Spool
     private let ledger: Ledger
     private let specialUnits: Gauge
+    private let detachedPartitions: Counter
     /// When the oldest body still spooled was received; nil when nothing is.
     private let oldestSpooled = Sync.Monitor<Microseconds?>(nil)
     private let isStopping = Sync.Monitor(false)
@@ -37,6 +38,9 @@ package final class Keeper: Sendable {
         specialUnits = registry.gauge(
             "tapline_special_units",
             "Units that reports compute from their events, as the database estimates")
+        detachedPartitions = registry.counter(
+            "tapline_partitions_detached_total",
+            "Times that a partition of the event table was found detached")
         let oldest = self.oldestSpooled
         registry.gauge(
             "tapline_spool_oldest_unloaded_seconds", "Age of the oldest event not loaded yet"
@@ -86,11 +90,17 @@ package final class Keeper: Sendable {
                 + "SET maintenance_work_mem = '256MB'; SET lock_timeout = '10s'",
             statementMilliseconds: Self.statementMilliseconds)
         var nextPublication: Microseconds = 0
+        var nextLook: Microseconds = 0
+        var attachFailures = Repeated()
         while !isStopping.withLock({ $0 }) {
             if try Segments.hasClosing(connection) {
                 try connection.limitStatements(milliseconds: Self.sealMilliseconds)
                 try Segments.sealClosing(connection)
                 try connection.limitStatements(milliseconds: Self.statementMilliseconds)
+            }
+            if Clock.monotonic() >= nextLook {
+                try attachDetached(&connection, &attachFailures)
+                nextLook = Clock.deadline(inMilliseconds: Self.publicationIntervalMilliseconds)
             }
             // Soon after the spool's first claim, for by this other daemons see that it is there.
             if Clock.monotonic() >= nextPublication, try publish(connection) {
@@ -101,6 +111,30 @@ package final class Keeper: Sendable {
             pause(milliseconds: Self.intervalMilliseconds)
         }
         try publish(connection)
+    }
+
+    /// Attaches partitions that somebody has detached; where that cannot be, all else goes on.
+    private func attachDetached(
+        _ connection: inout PostgresConnection, _ failures: inout Repeated
+    ) throws(LoadError) {
+        let detached = try Segments.detached(connection)
+        guard let first = detached.first else { return }
+        detachedPartitions.add(detached.count)
+        // Each row of them is looked at.
+        try connection.limitStatements(milliseconds: Self.sealMilliseconds)
+        do throws(LoadError) {
+            _ = try Segments.attachDetached(connection)
+        } catch {
+            let text = "could not attach partition tapline.event_\(first) again: \(error)"
+            if failures.isNews(text) {
+                Log.error(
+                    text,
+                    hint: "Reports and \"tapline check\" do not see its events. Run \"ALTER TABLE "
+                        + "tapline.event ATTACH PARTITION tapline.event_\(first) FOR VALUES IN "
+                        + "(\(first))\".")
+            }
+        }
+        try connection.limitStatements(milliseconds: Self.statementMilliseconds)
     }
 
     /// Writes down what this daemon has still spooled, for the checks of other machines.

@@ -49,6 +49,8 @@ extension LoadSession {
 
     /// Looks how many rows are lost, which takes a look at all events.
     mutating func countLostRows() throws(LoadError) {
+        // What is detached is not lost.
+        _ = try Segments.attachDetached(connection)
         lostRows = try Books.lostRows(connection)
         guard lostRows > 0 else { return }
         // Files of identities may still say of them that they are stored, and what daemons know of the open

@@ -9,6 +9,8 @@ package enum Rebuild {
     package static func run(
         _ connection: borrowing PostgresConnection
     ) throws(LoadError) -> Int64 {
+        // Cells of a detached partition would not be made.
+        _ = try Segments.attachDetached(connection)
         do throws(LoadError) {
             _ = try connection.statement("BEGIN")
             _ = try connection.statement("SET LOCAL statement_timeout = 0")

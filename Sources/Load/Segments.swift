@@ -3,7 +3,7 @@ import Postgres
 
 /// The tables of a segment: open while it takes rows, closing once its index and filter stand, sealed
 /// once its upkeep is done.
-enum Segments {
+package enum Segments {
     /// Makes partitions anew that somebody has dropped, so that loading goes on: rows go into the open one,
     /// and closed ones are asked for keys.
     ///
@@ -67,14 +67,94 @@ enum Segments {
             """)
     }
 
+    // MARK: Detached partitions
+
+    /// The partitions that somebody has detached, oldest first: their rows are there, and whatever reads
+    /// `tapline.event` does not see them.
+    package static func detached(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> [Int] {
+        let rows = try findDetached(connection)
+        return (0..<rows.rows).map { Int(rows.int64($0, 0) ?? 0) }
+    }
+
+    /// Attaches partitions again that somebody has detached.
+    ///
+    /// Nothing is lost or doubled meanwhile, as loading and dedupe name partitions themselves; but the books
+    /// miss their events, and so do reports that read events.
+    ///
+    /// - Returns: How many.
+    /// - Throws: ``LoadError``; nothing is changed then.
+    static func attachDetached(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> Int {
+        guard try findDetached(connection).rows > 0 else { return 0 }
+        do throws(LoadError) {
+            // Before any other lock, as in a load transaction: whoever closes a segment holds the turn and
+            // then waits for the event table, which attaching locks too.
+            _ = try connection.statement("BEGIN; SELECT 1 FROM tapline.turn FOR UPDATE")
+            // Once more, as another daemon may have attached them meanwhile.
+            let detached = try findDetached(connection)
+            var events: [Int64] = []
+            for row in 0..<detached.rows {
+                let segment = Int(detached.int64(row, 0) ?? 0)
+                // One that was begun CONCURRENTLY and not completed has no rows for anybody, either.
+                if detached.bool(row, 1) == true {
+                    _ = try connection.statement(
+                        """
+                        ALTER TABLE tapline.event DETACH PARTITION tapline.event_\(segment) FINALIZE
+                        """)
+                }
+                _ = try connection.statement(attach(segment))
+                let count = try connection.statement(
+                    "SELECT count(*) FROM tapline.event_\(segment)")
+                events.append(count.int64(0, 0) ?? 0)
+            }
+            _ = try connection.statement("COMMIT")
+            for row in 0..<detached.rows {
+                Log.error(
+                    "partition tapline.event_\(detached.int64(row, 0) ?? 0) was detached with its "
+                        + "\(events[row]) events; attached again",
+                    hint: "Reports, \"tapline check\" and \"tapline explain\" did not see them "
+                        + "meanwhile. What is old is removed by \"tapline retention\".")
+            }
+            return detached.rows
+        } catch {
+            _ = try? connection.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// Segments whose partition is a table by itself, and whether it is about to become one.
+    private static func findDetached(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> PostgresResult {
+        try connection.statement(
+            """
+            SELECT s.segment, i.inhrelid IS NOT NULL
+            FROM tapline.segment s
+            JOIN pg_class c ON c.oid = to_regclass(format('tapline.event_%s', s.segment))
+            LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+                AND i.inhparent = 'tapline.event'::regclass
+            WHERE i.inhrelid IS NULL OR i.inhdetachpending ORDER BY s.segment
+            """)
+    }
+
+    /// SQL that makes a table the partition of a segment.
+    private static func attach(_ segment: Int) -> String {
+        """
+        ALTER TABLE tapline.event ATTACH PARTITION tapline.event_\(segment)
+            FOR VALUES IN (\(segment))
+        """
+    }
+
     /// SQL that makes the partition of a segment; without an index, and without autovacuum: its rows are
     /// changed by erase and retention only, and ``Vacuum`` comes after those.
     static func create(_ segment: Int) -> String {
         """
         CREATE TABLE IF NOT EXISTS tapline.event_\(segment)
             (LIKE tapline.event INCLUDING ALL) WITH (autovacuum_enabled = false);
-        ALTER TABLE tapline.event ATTACH PARTITION tapline.event_\(segment)
-            FOR VALUES IN (\(segment))
+        \(attach(segment))
         """
     }
 

@@ -42,6 +42,7 @@ extension SystemTests {
             }
             let summary = try bench.finish(seconds: 1200)
             let acknowledged = seconds()
+            #expect(acknowledged >= soak.seconds, "the load ended after \(acknowledged) s")
             try daemon.waitUntilReady()
             try daemon.waitUntilLoaded(seconds: 600)
             let loaded = seconds()

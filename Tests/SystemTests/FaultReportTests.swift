@@ -112,6 +112,14 @@ extension SystemTests {
                 try site.app.store([App.click("m")])
             },
             Fault(
+                "a partition is detached", "ERROR",
+                "partition tapline.event_1 was detached with its 1 events",
+                hint: "did not see them", metric: "tapline_partitions_detached_total"
+            ) { site in
+                try site.daemon.sql().rows(
+                    "ALTER TABLE tapline.event DETACH PARTITION tapline.event_1")
+            },
+            Fault(
                 "another daemon has a copy of the spool", "ERROR", "another daemon loads spool",
                 hint: "stop one", metric: "tapline_load_failures_total{reason=\"fenced\"}"
             ) { site in

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension SystemTests {
-    /// Somebody drops a partition of the event table, with its rows, while daemons load.
+    /// Somebody drops a partition of the event table, with its rows, or detaches it, while daemons load.
     @Suite struct PartitionTests {
         private struct Rig {
             let cluster: Cluster
@@ -38,21 +38,52 @@ extension SystemTests {
 
             /// Drops the partition that a query names; how many rows are lost with it.
             func drop(_ query: String) throws -> Int {
-                try until("it is dropped") {
+                try take(query) { "DROP TABLE tapline.event_\($0)" }.rows
+            }
+
+            /// Detaches the partition that a query names.
+            func detach(_ query: String) throws -> (number: String, rows: Int) {
+                try take(query) {
+                    "ALTER TABLE tapline.event DETACH PARTITION tapline.event_\($0)"
+                }
+            }
+
+            /// Takes the partition that a query names away between two batches, so that it is sure how many
+            /// rows go with it.
+            private func take(
+                _ query: String, by statement: (String) -> String
+            ) throws -> (number: String, rows: Int) {
+                try until("it is taken away") {
                     do {
-                        // Between two batches, so that it is sure what is lost.
                         try sql.rows("BEGIN; SELECT FROM tapline.turn FOR UPDATE")
                         guard let number = try sql.value(query) else {
                             try sql.rows("ROLLBACK")
                             return nil
                         }
-                        let lost = try sql.int("SELECT count(*) FROM tapline.event_\(number)")
-                        try sql.rows("DROP TABLE tapline.event_\(number); COMMIT")
-                        return lost
+                        let rows = try sql.int("SELECT count(*) FROM tapline.event_\(number)")
+                        try sql.rows("\(statement(number)); COMMIT")
+                        return (number, rows)
                     } catch {
                         try sql.rows("ROLLBACK")
                         throw error
                     }
+                }
+            }
+
+            static func query(isOpen: Bool) -> String {
+                isOpen
+                    ? "SELECT segment FROM tapline.turn WHERE segment_rows > 0"
+                    : "SELECT min(segment) FROM tapline.segment WHERE state <> 'open'"
+            }
+
+            /// Waits until the daemon has attached a partition again.
+            func waitUntilAttached(_ number: String) throws {
+                try until("it is attached\n\(daemon.log)") {
+                    try sql.value(
+                        """
+                        SELECT 1 FROM pg_inherits
+                        WHERE inhrelid = 'tapline.event_\(number)'::regclass AND NOT inhdetachpending
+                        """) == nil ? nil : true
                 }
             }
         }
@@ -66,10 +97,7 @@ extension SystemTests {
             rig.oracle.start(connections: 4)
             defer { rig.oracle.abandon() }
             try rig.oracle.waitForMore(1_200)
-            let lost = try rig.drop(
-                isOpen
-                    ? "SELECT segment FROM tapline.turn WHERE segment_rows > 0"
-                    : "SELECT min(segment) FROM tapline.segment WHERE state <> 'open'")
+            let lost = try rig.drop(Rig.query(isOpen: isOpen))
             #expect(lost > 0)
             try rig.oracle.waitForMore(1_000)
             try rig.oracle.stop()
@@ -151,6 +179,137 @@ extension SystemTests {
             #expect(third["duplicates"].int == Int64(lines.count), "\(third)")
             #expect(try rig.count() == lines.count)
             #expect(try rig.daemon.stop() == .code(0))
+        }
+
+        // MARK: Detached
+
+        /// Loading and dedupe go on as if it were there, and the daemon attaches it again.
+        @Test(arguments: [true, false]) func aPartitionThatIsDetachedUnderLoadIsAttachedAgain(
+            isOpen: Bool
+        ) throws {
+            let rig = try Rig(seed: isOpen ? 75 : 76)
+            let (daemon, sql) = (rig.daemon, rig.sql)
+            rig.oracle.start(connections: 4)
+            defer { rig.oracle.abandon() }
+            try rig.oracle.waitForMore(1_200)
+            let detached = try rig.detach(Rig.query(isOpen: isOpen))
+            #expect(detached.rows > 0)
+            try rig.oracle.waitForMore(1_000)
+            try rig.waitUntilAttached(detached.number)
+            try rig.oracle.waitForMore(500)
+            try rig.oracle.stop()
+            try daemon.waitUntilLoaded()
+            try rig.oracle.verify(sql, app: rig.app.name)
+            let old = rig.oracle.acknowledged.sorted()
+            // As many in a body as one may have.
+            for start in stride(from: 0, to: old.count, by: 5_000) {
+                let part = old[start..<min(start + 5_000, old.count)]
+                let answer = try rig.app.store(part.map(Oracle.line))
+                #expect(answer["duplicates"].int == Int64(part.count), "\(answer)")
+            }
+            let (exit, books) = try daemon.check()
+            #expect(exit == .code(0) && books["detached_segments"].items.isEmpty, "\(books)")
+            let proof = try Tapline.run(["check", "--reports"] + daemon.store)
+            #expect(proof.isSuccess, "\(proof)")
+            #expect(try daemon.metric("tapline_partitions_detached_total") == 1)
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        /// How a partition gets away from its table, by itself or half.
+        enum Detaching: CaseIterable { case whole, interrupted }
+
+        /// Without a daemon the books say what is not to be seen, and commands that need it attach it.
+        @Test(arguments: Detaching.allCases, [true, false])
+        func whatIsDetachedIsMissedByTheBooksAndNotLost(how: Detaching, isOpen: Bool) throws {
+            let rig = try Rig(seed: 77)
+            let (daemon, sql) = (rig.daemon, rig.sql)
+            let lines = try rig.fill(isOpen: isOpen)
+            let reader = try SQL(rig.cluster.conninfo())
+            #expect(try daemon.stop() == .code(0))
+            func detach() throws {
+                guard how == .interrupted else {
+                    _ = try rig.detach("SELECT 1")
+                    return
+                }
+                // It waits for whoever reads, and is cancelled meanwhile.
+                try reader.rows("BEGIN; SELECT count(*) FROM tapline.event")
+                try sql.rows("SET statement_timeout = '100ms'")
+                #expect(throws: (any Error).self) {
+                    try sql.rows(
+                        "ALTER TABLE tapline.event DETACH PARTITION tapline.event_1 CONCURRENTLY")
+                }
+                try sql.rows("RESET statement_timeout")
+                try reader.rows("COMMIT")
+            }
+            func expectMissing() throws {
+                let (exit, books) = try daemon.check()
+                #expect(
+                    exit == .code(1) && books["difference"] == .int(Int64(lines.count)), "\(books)")
+                #expect(books["detached_segments"].items == [.int(1)], "\(books)")
+                let table = try Tapline.run(["check"] + daemon.store)
+                #expect(
+                    table.output.contains("partition tapline.event_1 is detached"), "\(table)")
+            }
+            func expectBalance(_ error: String) throws {
+                #expect(error.contains("was detached with its \(lines.count) events"), "\(error)")
+                let proof = try Tapline.run(["check", "--reports"] + daemon.store)
+                #expect(proof.isSuccess, "\(proof)")
+                #expect(try rig.count() == lines.count)
+            }
+            try detach()
+            try expectMissing()
+            let replay = try Tapline.run(["replay", "--format", "json"] + daemon.store)
+            let replayed = try JSON(parsing: replay.output.utf8)
+            #expect(replay.isSuccess && replayed["stored"] == .int(0), "\(replay)")
+            try expectBalance(replay.error)
+
+            try detach()
+            let rebuilt = try Tapline.run(["rebuild"] + daemon.store)
+            #expect(rebuilt.isSuccess, "\(rebuilt)")
+            try expectBalance(rebuilt.error)
+
+            try detach()
+            try expectMissing()
+            try daemon.start()
+            try rig.waitUntilAttached("1")
+            #expect(try rig.app.store(lines)["duplicates"] == .int(Int64(lines.count)))
+            try expectBalance(daemon.log)
+            #expect(try daemon.stop() == .code(0))
+        }
+
+        /// All that can go on does, nothing is doubled, and it is attached once it can be.
+        @Test(arguments: [true, false]) func aPartitionThatCannotBeAttachedIsSaidAndLosesNothing(
+            isOpen: Bool
+        ) throws {
+            let rig = try Rig(seed: 78)
+            let (daemon, sql) = (rig.daemon, rig.sql)
+            let lines = try rig.fill(isOpen: isOpen)
+            try sql.rows(
+                """
+                BEGIN; ALTER TABLE tapline.event DETACH PARTITION tapline.event_1;
+                ALTER TABLE tapline.event_1 ADD COLUMN odd int; COMMIT
+                """)
+            let words = "ERROR could not attach partition tapline.event_1 again"
+            let metric = "tapline_partitions_detached_total"
+            try until("it is tried twice\n\(daemon.log)") {
+                try daemon.metric(metric) > 1 ? true : nil
+            }
+            let said = daemon.log.split(separator: "\n").map(String.init)
+            #expect(said.count { $0.contains(words) } == 1, "\(daemon.log)")
+            let place = try #require(said.firstIndex { $0.contains(words) })
+            #expect(said[place].contains("odd"), "\(said[place])")
+            let hint = said.indices.contains(place + 1) ? said[place + 1] : ""
+            #expect(hint.hasPrefix("hint: ") && hint.contains("ATTACH PARTITION"), "\(hint)")
+
+            #expect(try rig.app.store(lines)["duplicates"] == .int(Int64(lines.count)))
+            #expect(try rig.app.store([App.click("fresh")])["accepted"] == .int(1))
+            #expect(try daemon.check().exit == .code(1))
+            try sql.rows("ALTER TABLE tapline.event_1 DROP COLUMN odd")
+            try rig.waitUntilAttached("1")
+            #expect(try rig.app.store(lines)["duplicates"] == .int(Int64(lines.count)))
+            #expect(try rig.count() == lines.count + 1)
+            #expect(try daemon.check().exit == .code(0), "\(daemon.log)")
+            #expect(try daemon.stop() == .code(0))
         }
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 /// The product as a whole: the real binary, a real PostgreSQL, real faults.
 ///
-/// One test at a time, as they look at memory and at what is lost under load; `make test` runs two halves
+/// One test at a time, as they look at memory and at what is lost under load; `make test` runs three parts
 /// of them, and the tests of modules, side by side.
 @Suite(.serialized, .deadline) struct SystemTests {}
 

@@ -5,6 +5,8 @@ final class BenchProcess {
     let log: String
     let process: ChildProcess
     private let directory = TemporaryDirectory()
+    /// How far the log is read, and how many acknowledged bodies are up to there.
+    private var read: (offset: UInt64, bodies: Int) = (0, 0)
 
     /// Starts it.
     ///
@@ -20,9 +22,20 @@ final class BenchProcess {
     deinit { process.signal(SIGKILL) }
 
     /// How many bodies are acknowledged.
+    ///
+    /// It is asked many times a second for minutes, so only what is new of the log is read.
     var acknowledgedBodies: Int {
-        let text = FileManager.default.contents(atPath: log) ?? Data()
-        return text.split(separator: UInt8(ascii: "\n")).count { $0.first == UInt8(ascii: "a") }
+        guard let file = FileHandle(forReadingAtPath: log) else { return 0 }
+        defer { try? file.close() }
+        guard (try? file.seek(toOffset: read.offset)) != nil, let text = try? file.readToEnd(),
+            let end = text.lastIndex(of: UInt8(ascii: "\n"))
+        else { return read.bodies }
+        let lines = text[...end]
+        read.offset += UInt64(lines.count)
+        read.bodies += lines.split(separator: UInt8(ascii: "\n")).count {
+            $0.first == UInt8(ascii: "a")
+        }
+        return read.bodies
     }
 
     /// Waits until so many bodies are acknowledged, or the run has ended.

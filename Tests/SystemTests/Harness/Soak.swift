@@ -17,6 +17,8 @@ struct Soak {
     let postgresKills: Int
     let events: Int
     let seed: UInt64
+    /// How long the load lasts.
+    let seconds: Int
 
     /// What the environment asks for (`make soak`), else what the suite has time for.
     static let asked: Soak = {
@@ -25,13 +27,14 @@ struct Soak {
             environment[name].flatMap { Int($0) } ?? standard
         }
         return Soak(
-            daemonKills: number("SOAK_KILLS", 40),
-            postgresKills: number("SOAK_POSTGRES_KILLS", 10),
-            events: number("SOAK_EVENTS", 200_000), seed: UInt64(number("SOAK_SEED", 50)))
+            daemonKills: number("SOAK_KILLS", 80),
+            postgresKills: number("SOAK_POSTGRES_KILLS", 20),
+            events: number("SOAK_EVENTS", 200_000), seed: UInt64(number("SOAK_SEED", 50)),
+            seconds: number("SOAK_SECONDS", 120))
     }()
 
-    /// Events a second: the load must not be over before the last kill, however fast the machine is.
-    var rate: Int { max(events * 2 / (daemonKills + postgresKills), 1) }
+    /// Events a second: the load must not be over before its time, however fast the machine is.
+    var rate: Int { max(events / seconds, 1) }
 
     /// The kills in their order, spread over the load.
     ///

@@ -15,7 +15,7 @@ import Testing
 
     /// Of a, eight are sent on Tuesday at 1:00 and received: four are tapped after 1, 4, 30 and 100 s, the
     /// first of them again on Wednesday at 10:00 and before its device buys, a fifth is confirmed. Of b,
-    /// five on Thursday after 22:00, one of which is tapped after 1 s, and one without its receipt.
+    /// five on Thursday after 22:00, one of which is tapped after 1 s, and one twice, without its receipt.
     static let seeds: [Seed] = {
         let (tuesday, wednesday, thursday) = (3600.0, 86_400.0 + 36_000, 2 * 86_400.0 + 79_200)
         var seeds: [Seed] = []
@@ -31,7 +31,7 @@ import Testing
         seeds.append(seed(.confirmed, "a4", "a", at: tuesday + 60))
         for number in 0..<4 { seeds.append(seed(.received, "b\(number)", "b", at: thursday)) }
         seeds.append(seed(.clicked, "b0", "b", at: thursday + 1))
-        seeds.append(seed(.clicked, "b9", "b", at: thursday + 7))
+        for delay in [7.0, 20] { seeds.append(seed(.clicked, "b9", "b", at: thursday + delay)) }
         return seeds
     }()
 
@@ -88,7 +88,7 @@ import Testing
         var week = (0..<24).map { [HeatMap.time($0)] + Array(repeating: "0", count: 7) }
         week[1][2] = "4"
         week[10][3] = "1"
-        week[22][4] = "2"
+        week[22][4] = "3"
         #expect(tables["Clicks by hour of day and weekday"] == week)
         let opened = [(1, 2), (2, 2), (5, 3), (10, 3), (20, 3), (30, 4), (60, 4), (120, 5)]
         var curve = opened.map { seconds, units in
@@ -218,7 +218,7 @@ import Testing
                 hour.attributes["class"]
         }
         // Of at most four clicks, fifths of them rounded up.
-        #expect(found == [[1, 1]: "shade5", [2, 10]: "shade2", [3, 22]: "shade3"])
+        #expect(found == [[1, 1]: "shade5", [2, 10]: "shade2", [3, 22]: "shade4"])
     }
 
     @Test func theCurveRisesThroughItsPoints() throws {

@@ -9,6 +9,8 @@ extension Schema {
         /// Cells, and the events of special units and of all others that devices did something about,
         /// which are looked at for journeys.
         case cellsAndEffects(CellTable, pieces: UnitPieces?, isPast: Bool)
+        /// The events of units that have one in the period, and of special units.
+        case active(EventScope, isPast: Bool)
     }
 
     /// How the units of cells are cut where rows are by what is of an event.
@@ -89,6 +91,9 @@ extension Schema {
         case .events(let scope):
             "WITH " + units(fromSpecial: false, scope) + allUnits(scope)
                 + counts(hasJourney: scope.hasJourney)
+        case .active(let scope, let isPast):
+            "WITH " + units(fromSpecial: true, scope, isPast: isPast)
+                + allUnits(scope, sending: sendingApps) + counts(hasJourney: false)
         case .cells(let table, let pieces, withSpecial: true, let isPast):
             "WITH " + keys.zone + units(fromSpecial: true, EventScope(pieces), isPast: isPast)
                 + units(
@@ -178,7 +183,11 @@ extension Schema {
                         NULL::float8 AS p99, NULL::text AS opened, NULL::text AS buttons) o
         """
 
-    private static func allUnits(_ scope: EventScope) -> String {
+    /// CTEs `unit`, `alike` and `sending`, and a comma.
+    private static func allUnits(
+        _ scope: EventScope,
+        sending: String = "sending AS (SELECT DISTINCT app FROM source WHERE type = 1),\n"
+    ) -> String {
         let whole =
             "unit AS (SELECT \(unitColumns), 0 AS part\(scope.hasJourney ? named : "") FROM exact)"
         return
@@ -187,8 +196,7 @@ extension Schema {
                 + """
                 ,
                 alike AS (\(alikeUnits)),
-                sending AS (SELECT DISTINCT app FROM source WHERE type = 1),
-
+                \(sending)
                 """.filled(["quarter": "NULL::int", "units": "unit"])
     }
     /// What tells a unit, and its pieces, apart from others.
@@ -260,15 +268,15 @@ extension Schema {
                 AND ($3::timestamptz IS NULL OR e.event_time < $3::timestamptz)
             """
         let hasEffects = fromSpecial && scope.hasJourney
+        let isOfActive = fromSpecial && scope.isByActivity
         var values = [
             "from": fromSpecial ? ofSpecial(isPast: isPast) : events,
             "columns": report(.columns),
-            "effects": hasEffects
-                ? report(.effects).filled([
-                    "is special": isSpecial("e.unit", isPast: isPast)
-                ]) : "",
+            "effects": isOfActive ? report(.active) : hasEffects ? report(.effects) : "",
+            "is special": isSpecial("e.unit", isPast: isPast),
             // Others without a campaign have no sent that names one.
-            "orphan": hasEffects ? " AND \(isSpecial("folded.unit", isPast: false))" : "",
+            "orphan": hasEffects || isOfActive
+                ? " AND \(isSpecial("folded.unit", isPast: false))" : "",
             "sibling": siblings,
             "in piece": scope.isByActivity ? inPeriod : "true",
             "any time": scope.isByActivity ? "true" : "false",

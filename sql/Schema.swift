@@ -36,6 +36,8 @@ package enum Schema {
         case source, columns
         /// More of them, for journeys of units in cells.
         case outside, effects
+        /// The same for what happened in a period.
+        case active
         /// What the events say of each unit.
         case exact
         /// What else is to be known of the messages of special units.
@@ -69,6 +71,7 @@ package enum Schema {
         case .columns: text(PackageResources.columns_sql)
         case .outside: text(PackageResources.outside_sql)
         case .effects: text(PackageResources.effects_sql)
+        case .active: text(PackageResources.active_sql)
         case .life: text(PackageResources.life_sql)
         case .exact: text(PackageResources.exact_sql)
         case .sibling: text(PackageResources.sibling_sql)

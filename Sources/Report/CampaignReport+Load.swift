@@ -166,9 +166,8 @@ struct ReportReader {
             options.journeys == .always || options.journeys == .auto && stored <= few
         // Cells know of quarters of an hour, of test devices once these are applied, and of the past
         // since they were made, where no device has been marked since.
-        let canUseCells =
-            doCellsKnow && !options.isFromEvents && !hasOtherTimes
-            && !(answer.bool(0, 12) ?? true)
+        let canUseSpecial = doCellsKnow && !options.isFromEvents
+        let canUseCells = canUseSpecial && !hasOtherTimes && !(answer.bool(0, 12) ?? true)
         var scope = Schema.EventScope()
         scope.isByActivity = options.isByActivity
         scope.isByEvent = options.by.contains(where: \.isOfEvents)
@@ -179,6 +178,8 @@ struct ReportReader {
             case (true, false):
                 .cells(table, pieces: pieces, withSpecial: hasSpecial, isPast: !isNewest)
             case (true, true): .cellsAndEffects(table, pieces: pieces, isPast: !isNewest)
+            case (false, false) where canUseSpecial && hasOtherTimes && hasPeriod:
+                .active(scope, isPast: !isNewest)
             case (false, _): .events(scope)
             }
         return Frame(
@@ -218,9 +219,9 @@ struct ReportReader {
         }
         let dataThrough = options.dataThrough.map { ReportTime.instant($0).sql } ?? "NULL"
         let isPast = options.asOf != nil
-        let hasPeriod = options.from != nil || options.to != nil
         var doCellsKnow = ["NOT EXISTS (SELECT FROM tapline.test_device WHERE NOT applied)"]
-        if hasPeriod || options.timeZone != "UTC" {
+        // Where events are looked at, their times are exact.
+        if !hasOtherTimes, hasPeriod || options.timeZone != "UTC" {
             doCellsKnow.append(
                 """
                 NOT EXISTS (
@@ -417,7 +418,8 @@ struct ReportReader {
     /// Whether it matters when an event was, and not only when its unit was first seen.
     private var hasOtherTimes: Bool { options.isByActivity && hasTime }
     private var isByTime: Bool { options.by.contains(where: \.isTime) }
-    private var hasTime: Bool { isByTime || options.from != nil || options.to != nil }
+    private var hasPeriod: Bool { options.from != nil || options.to != nil }
+    private var hasTime: Bool { isByTime || hasPeriod }
 
     /// The smallest cells that know what is asked for.
     private func cellTable(byHour: Bool, isPast: Bool) -> Schema.CellTable {

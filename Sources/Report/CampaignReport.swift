@@ -171,7 +171,7 @@ package struct CampaignReport: Sendable {
     package var rows: [ReportRow]
     /// Whether all events are soon read; false where nobody asked.
     package var isOfFewEvents = false
-    /// Whether it was made of cells, and not of all events.
+    /// Whether it was made of cells, or of some events, and not of all.
     var isFromCells = false
     /// The same stamp and the same options give the same counts; empty where nobody asked for one.
     package var stamp = ""

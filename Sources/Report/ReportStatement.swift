@@ -74,9 +74,9 @@ struct ReportStatement {
 
         init(_ options: ReportOptions, _ source: Schema.UnitSource) {
             dimensions = options.by.filter { $0 != .campaign }
-            if case .events = source {
-                time = nil
-            } else {
+            switch source {
+            case .events, .active: time = nil
+            case .cells, .cellsAndEffects:
                 time = dimensions.contains(.hour) ? .hour : dimensions.contains(.day) ? .day : nil
             }
             for (index, dimension) in dimensions.enumerated() {

@@ -207,6 +207,26 @@ struct FunctionTests {
         #expect(events.int64(0, 2)! > 0)
     }
 
+    /// Whoever says `SELECT *` or inserts from one counts on their order.
+    @Test func theColumnsOfTheViewsStayInTheirPlaces() throws {
+        let base = try ReportBase()
+        try base.connection.execute(Schema.functions)
+        let counts =
+            "sent failed accepted observed delivered implied clicked clicks_total actions dismissed "
+            + "inbox_opened engaged test_excluded late clicks_without_send failed_but_clicked "
+            + "delivery_rate ctr_delivered ctr_delivered_low ctr_delivered_high ctr_sent "
+            + "ctr_accepted engagement_rate dismiss_rate flags"
+        for (view, keys) in [("campaign", ""), ("campaign_day", "day ")] {
+            let found = try base.connection.query(
+                """
+                SELECT string_agg(column_name, ' ' ORDER BY ordinal_position)
+                FROM information_schema.columns
+                WHERE table_schema = 'reporting' AND table_name = '\(view)'
+                """)
+            #expect(found.string(0, 0) == "app campaign_id \(keys)\(counts)")
+        }
+    }
+
     @Test func theReaderRoleReadsViewsAndNoKeys() throws {
         let base = try ReportBase()
         try base.connection.execute(Schema.functions)

@@ -205,6 +205,8 @@ final class XMLText: NSObject, XMLParserDelegate {
     struct Element {
         var name: String
         var attributes: [String: String]
+        /// The id of the section that it is in; empty outside of one.
+        var section: String
     }
     private(set) var elements: [Element] = []
     /// The text of elements, by their id.
@@ -215,6 +217,7 @@ final class XMLText: NSObject, XMLParserDelegate {
     private var id: String?
     private var caption = ""
     private var row: [String] = []
+    private var section = ""
 
     var cells: Set<String> { Set(tables.values.joined().joined()) }
     var attributes: [String] { elements.flatMap { $0.attributes.values } }
@@ -235,7 +238,8 @@ final class XMLText: NSObject, XMLParserDelegate {
         _ parser: XMLParser, didStartElement name: String, namespaceURI: String?,
         qualifiedName: String?, attributes: [String: String]
     ) {
-        elements.append(Element(name: name, attributes: attributes))
+        if name == "section" { section = attributes["id"] ?? "" }
+        elements.append(Element(name: name, attributes: attributes, section: section))
         text = ""
         id = attributes["id"]
         if name == "tr" { row = [] }

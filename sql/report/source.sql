@@ -1,6 +1,7 @@
 -- The events a report is made of, as CTE `source`: batches up to $1, of app $4 if one is asked for.
 -- Placeholder `from` is all of tapline.event, or CTE `special`; `columns` are those of `columns.sql`;
--- `effects` adds what devices did around the units of cells, or nothing.
+-- `effects` adds what devices did around the units of cells, or what is in the period of other than special
+-- units, or nothing.
 source AS MATERIALIZED (
     SELECT <columns>
     FROM <from>

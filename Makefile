@@ -35,8 +35,8 @@ UNIT = --skip 'SystemTests|DashboardTests'
 ALONE = ^SystemTests\.SystemTests/AbuseTests/
 # The half of the other system tests that mostly waits: for a timeout, a restart, a lock.
 FAULTS = ^SystemTests\.SystemTests/[A-Za-z]*(Fault|Fail|Crash|Erase|Replay|Dedupe|Storm|Partition|Vanished|Extreme)[A-Za-z]*Tests/
-# The one of them that takes minutes by its time, and waits for recoveries in most of it.
-SOAK = ^SystemTests\.SystemTests/CrashTests/killedAtRandomMomentsTheDaemonLosesAndDoublesNothing
+# Of these the soak, which takes two minutes by its time and waits for recoveries in most of it, and what is as patient.
+SOAK = ^SystemTests\.SystemTests/(CrashTests/killedAtRandom|(Failover|Partition|Replay|Vanished|Extreme)[A-Za-z]*Tests/)
 FORMAT = swift format lint --strict --parallel --configuration .swift-format --recursive
 
 .PHONY: build demo test test-oracle test-random test-sanitize soak soak-day soak-outage fuzz lint unit install clean packages test-packages

@@ -69,6 +69,10 @@ package enum Directory {
 package struct FileLock: ~Copyable, Sendable {
     private let file: File
 
+    // A process that is being started has the descriptor, too, until it runs its program: to close it here
+    // would leave the lock to that.
+    deinit { flock(file.descriptor, LOCK_UN) }
+
     /// Takes the lock without waiting, creating the file when missing.
     ///
     /// - Returns: Nil when another holds it, in this process or another.

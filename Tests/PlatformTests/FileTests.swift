@@ -84,6 +84,22 @@ final class FileTests {
         #expect(try take())
     }
 
+    /// A child has the descriptor until it runs its program.
+    @Test func aLockIsFreedThoughAnotherProcessHasTheDescriptor() throws {
+        let path = folder + "/lock"
+        let lock = try FileLock.tryTake(path)
+        let own = try Directory.list("/proc/self/fd").compactMap { Int32($0) }.first {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))
+                == path
+        }
+        let copy = dup(try #require(own))
+        defer { close(copy) }
+        _ = consume lock
+        let again = try FileLock.tryTake(path)
+        let isTaken = again != nil
+        #expect(isTaken)
+    }
+
     @Test func removingAMissingFileIsNoError() throws {
         try File.remove(folder + "/none")
         #expect(throws: SystemError.self) { try File.remove(self.folder) }

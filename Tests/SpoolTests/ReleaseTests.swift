@@ -30,9 +30,11 @@ struct ReleaseTests {
         try SpoolFixture().open(options) { (spool: Spool) throws in
             var last: SpoolMark?
             var refused: SpoolError?
+            var taken = 0
             for number in 0..<40 {
                 do throws(SpoolError) {
                     try spool.append(SpoolFixture.payload(number), events: 1) { _ in }
+                    taken += 1
                 } catch {
                     refused = error
                     break
@@ -44,7 +46,7 @@ struct ReleaseTests {
             }
             #expect(bytes > 900)
             let reader = try spool.makeReader(from: nil)
-            while let record = try reader.next(timeoutMilliseconds: 200) { last = record.mark }
+            for _ in 0..<taken { last = try reader.next(timeoutMilliseconds: 60_000)?.mark }
             spool.released(upTo: try #require(last))
             #expect(spool.statistics.unloadedBytes == 0)
             _ = try spool.appendAndWait([1]).get()

@@ -111,7 +111,7 @@ final class ClosedSegments: Sendable {
         }
         state.withLock { state in
             // Who asks at this moment may have been told by a file that is not true any more.
-            if files.count < kept.count { state.history += 1 }
+            if kept.contains(where: { files[$0.key] !== $0.value }) { state.history += 1 }
             state.closings = closings
             state.files = files
         }
@@ -121,7 +121,6 @@ final class ClosedSegments: Sendable {
     func add(_ content: IdentityFile.Content?, of closing: ClosingID, _ segment: Int) {
         let file = content.flatMap { identities?.write($0, segment, closing) }
         state.withLock { state in
-            state.closings = state.closings ?? [:]
             state.closings?[segment] = closing
             state.files[segment] = file
             identities?.makeRoom(&state.files)
@@ -129,7 +128,7 @@ final class ClosedSegments: Sendable {
     }
 
     /// Whether segments that are closed are to have files.
-    var hasFiles: Bool { identities != nil }
+    var hasFiles: Bool { identities?.keepsAny ?? false }
 
     /// Which of some events are repeats, by the files; their identities are noted.
     ///

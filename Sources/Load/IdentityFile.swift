@@ -308,10 +308,5 @@ struct ClosingID: Hashable, Sendable {
 
 extension ClosingID: CustomStringConvertible {
     /// 32 hexadecimal digits.
-    var description: String {
-        [high, low].map { word in
-            let digits = String(word, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
-    }
+    var description: String { Hex.encode(bytes) }
 }

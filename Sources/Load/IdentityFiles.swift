@@ -19,6 +19,8 @@ package final class IdentityFiles: Sendable {
         self.bytesMax = bytesMax
     }
 
+    var keepsAny: Bool { bytesMax > 0 }
+
     private func name(_ segment: Int, _ closing: ClosingID) -> String {
         "\(segment)-\(closing)\(Self.ending)"
     }
@@ -57,7 +59,7 @@ package final class IdentityFiles: Sendable {
     func write(
         _ content: IdentityFile.Content, _ segment: Int, _ closing: ClosingID
     ) -> IdentityFile? {
-        guard bytesMax > 0 else { return nil }
+        guard keepsAny else { return nil }
         do throws(SystemError) {
             try Directory.create(directory)
             guard try hasSpace() else { return nil }

@@ -51,9 +51,14 @@ extension LoadSession {
             if picture.closed.hasFiles { identities = .init(box.segment) }
         }
         // Rows that somebody has deleted are not stored. To build the index has counted them.
-        let rows = try connection.statement(
-            "SELECT reltuples::bigint FROM pg_class WHERE oid = 'tapline.event_\(full)'::regclass")
-        if rows.int64(0, 0) != Int64(turn.segmentRows) { identities = nil }
+        if identities != nil {
+            let rows = try connection.statement(
+                """
+                SELECT reltuples::bigint FROM pg_class
+                WHERE oid = 'tapline.event_\(full)'::regclass
+                """)
+            if rows.int64(0, 0) != Int64(turn.segmentRows) { identities = nil }
+        }
         if !heavy.isEmpty { try closeHeavy(heavy, &box.segment, &filter, turn) }
         _ = try connection.statement(
             """

@@ -88,13 +88,15 @@ package final class Loader: Sendable {
     private func run() {
         let picture = Picture(identities: identities)
         var backoff = Backoff()
+        var isNewID = false
         while !isOutOfTime {
             do throws(LoadError) {
-                try runSession(picture) { backoff.reset() }
+                try runSession(picture, &isNewID) { backoff.reset() }
                 return  // Stopping, and the spool is loaded.
             } catch .otherHistory {
                 metrics.noteFailure(.otherHistory)
                 takeNewID()
+                isNewID = true
             } catch {
                 metrics.noteFailure(error)
                 backoff.report(error)
@@ -119,12 +121,15 @@ package final class Loader: Sendable {
     }
 
     /// Loads until stopped, or until the first error.
+    ///
+    /// - Parameter isNewID: Whether nothing was loaded yet under the id that the spool has now.
     private func runSession(
-        _ picture: Picture, onProgress: () -> Void
+        _ picture: Picture, _ isNewID: inout Bool, onProgress: () -> Void
     ) throws(LoadError) {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim()
+        if checkpoint == nil, !isNewID, spool.loadedEnd.segment > 0 { throw .otherHistory }
         let reader = try startReader(from: checkpoint, asking: picture.closed)
         // Not before: what another history has counted is not of this spool.
         ledger.setLoaded(session.claimed, of: spool.id)
@@ -158,6 +163,7 @@ package final class Loader: Sendable {
             Failpoint.reach("load.commit.after")
             spool.released(upTo: mark)
             released = mark
+            isNewID = false
             metrics.batches.add()
             metrics.batchSeconds.observe(Double(Clock.monotonic() - started) / 1_000_000)
             ledger.noteLoaded(
@@ -212,13 +218,14 @@ package final class Loader: Sendable {
         reader.end()
     }
 
-    /// Goes on under a new id, from the oldest segment: the old id's checkpoint is somebody else's.
+    /// Goes on under a new id, from the oldest segment: the old id's checkpoint is somebody else's, or is
+    /// missing though some was loaded.
     private func takeNewID() {
         Log.error(
             "checkpoint of spool \(spool.id) in the database is not of this spool's history, "
                 + "loading again from the oldest segment under a new id",
-            hint: "The machine was cloned or the database restored. Nothing is lost: events "
-                + "that are stored already count as duplicates.")
+            hint: "The machine was cloned, or the database restored or replaced. All that the "
+                + "spool keeps is loaded again; what is stored already counts as a duplicate.")
         do throws(SpoolError) {
             try spool.resetID()
         } catch {

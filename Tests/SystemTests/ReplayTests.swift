@@ -159,12 +159,22 @@ extension SystemTests {
         }
 
         /// The checkpoint of the backup is in a segment that is not kept: all that is there is loaded again.
-        @Test func aBackupThatIsOlderThanTheSpoolLosesNoneOfWhatIsThere() throws {
+        @Test(arguments: [true, false]) func aBackupThatIsOlderThanTheSpoolLosesNoneOfWhatIsThere(
+            hasCheckpoint: Bool
+        ) throws {
             let rig = try Rig(seed: 15, keep: "0s")
+            // Without, the backup is from before the first load.
+            if !hasCheckpoint { try rig.dump() }
             rig.oracle.start(connections: 4)
             defer { rig.oracle.abandon() }
             try rig.oracle.waitForMore(300)
-            try rig.dump()
+            if hasCheckpoint {
+                try until("what is acknowledged begins to be loaded\n\(rig.daemon.log)") {
+                    try SQL(rig.cluster.conninfo()).int("SELECT count(*) FROM tapline.batch") > 0
+                        ? true : nil
+                }
+                try rig.dump()
+            }
             try rig.oracle.waitForMore(1_500)
             try rig.oracle.stop()
             try rig.daemon.waitUntilLoaded()
@@ -174,7 +184,9 @@ extension SystemTests {
             let spooled = try rig.spooled()
             #expect(!spooled.isEmpty)
             try rig.restore()
-            try until("it has noticed") { rig.daemon.log.contains("under a new id") ? true : nil }
+            try until("it has noticed\n\(rig.daemon.log)") {
+                rig.daemon.log.contains("under a new id") ? true : nil
+            }
             try rig.app.store([App.click("last", #","event_uid":"last""#)])
             try rig.daemon.waitUntilLoaded()
             try rig.expectBalanced("loaded again")

@@ -13,15 +13,20 @@ extension LoadSession {
         try followLinks(fold, open, &reach)
         reach.orphans.formUnion(fold.orphanMessages)
         try expel(reach, &fold, &open, turn)
-        var units: [Unit] = []
-        var segments: [Int32] = []
+        var rows = SpecialRows()
         for unit in fold.specials where open.list(unit) {
-            for segment in picture.closed.candidates(of: unit) + [open.number] {
-                units.append(unit)
-                segments.append(Int32(segment))
-            }
+            let campaigns = open.units.value(of: unit).flatMap { open.campaigns(of: $0, unit) }
+            let segments = picture.closed.candidates(of: unit) + [open.number]
+            rows.append(unit, in: segments, campaigns)
         }
-        try insertSpecials(units, segments, turn)
+        try insert(rows, turn)
+        // A rare thing, and the upkeep of closed segments will look.
+        guard !fold.renamed.isEmpty else { return }
+        _ = try connection.statement(
+            """
+            UPDATE tapline.special_unit SET campaigns = NULL
+            WHERE unit = ANY ($1) AND segment = \(open.number) AND campaigns IS NOT NULL
+            """, [.uuidArray(fold.renamed.flatMap { $0.bytes })])
     }
 
     /// Whom a batch makes special.
@@ -188,8 +193,7 @@ extension LoadSession {
         _ older: borrowing OlderUnits, _ reach: Reach?, _ fold: inout Fold,
         _ open: inout OpenSegment, _ turn: Turn
     ) throws(LoadError) {
-        var units: [Unit] = []
-        var segments: [Int32] = []
+        var rows = SpecialRows()
         for (unit, known) in older.units where open.units.slot(of: unit) == nil && !known.isSpecial
         {
             let state = open.state(of: known)
@@ -200,26 +204,26 @@ extension LoadSession {
                 else { continue }
             }
             fold.count(state, -1)
-            for segment in known.segments {
-                units.append(unit)
-                segments.append(Int32(segment))
-            }
+            rows.append(unit, in: known.segments, open.campaigns(of: state, unit))
         }
-        try insertSpecials(units, segments, turn)
+        try insert(rows, turn)
     }
 
-    private func insertSpecials(
-        _ units: [Unit], _ segments: [Int32], _ turn: Turn
-    ) throws(LoadError) {
-        guard !units.isEmpty else { return }
+    private func insert(_ rows: SpecialRows, _ turn: Turn) throws(LoadError) {
+        guard !rows.segments.isEmpty else { return }
         _ = try connection.statement(
             """
-            INSERT INTO tapline.special_unit (unit, segment, batch)
-            SELECT unit, segment, $3 FROM unnest($1::uuid[], $2::int[]) AS s (unit, segment)
+            INSERT INTO tapline.special_unit (unit, segment, batch, campaigns)
+            SELECT unit, segment, $5, CASE WHEN is_known <> 0 THEN array_remove(ARRAY[campaign], NULL) END
+            FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[])
+                AS s (unit, segment, campaign, is_known)
             ORDER BY unit, segment
             ON CONFLICT DO NOTHING
             """,
-            [.uuidArray(units.flatMap { $0.bytes }), .int32Array(segments), .int64(turn.batch)])
+            [
+                .uuidArray(rows.units), .int32Array(rows.segments), .textArray(rows.campaigns),
+                .int32Array(rows.areKnown), .int64(turn.batch),
+            ])
     }
 
     // MARK: Test devices
@@ -286,5 +290,24 @@ extension LoadSession {
         // This one too, as its generation is now an old one: it is seldom, and simpler than to be clever.
         picture.batch = turn.batch
         picture.storedAt = turn.storedAt
+    }
+}
+
+/// Rows of `tapline.special_unit`.
+private struct SpecialRows {
+    private(set) var units: [UInt8] = []
+    private(set) var segments: [Int32] = []
+    /// The only campaign, and whether it is known that there is no other.
+    private(set) var campaigns: [String?] = []
+    private(set) var areKnown: [Int32] = []
+
+    /// - Parameter campaigns: What ``OpenSegment/campaigns(of:)`` says.
+    mutating func append(_ unit: Unit, in numbers: some Sequence<Int>, _ campaigns: [String]?) {
+        for number in numbers {
+            units.append(unit)
+            segments.append(Int32(number))
+            self.campaigns.append(campaigns?.first)
+            areKnown.append(campaigns == nil ? 0 : 1)
+        }
     }
 }

@@ -333,10 +333,15 @@ import Testing
                     SELECT (extract(epoch FROM stored_at) * 1000000)::bigint FROM tapline.batch
                     ORDER BY hashint8(batch + \(step)) LIMIT 1
                     """) : nil
-            for by in asked {
+            // Of one campaign, too: what is special elsewhere is left out of that.
+            let one = news.pick(
+                ["c1", "c2", "c3", "cm0", "cm1", "cm2", "(unattributed)"])
+            let questions = asked.map { ($0, nil as String?) } + [("campaign", one)]
+            for (by, campaign) in questions {
                 func report(fromEvents: Bool) throws -> CampaignReport {
                     var options = ReportOptions()
                     options.journeys = .never
+                    options.campaign = campaign
                     options.asOf = past.map { .instant($0) }
                     try options.set("by", by)
                     options.includesTest = includesTest
@@ -346,7 +351,9 @@ import Testing
                 let (cells, exact) = (try report(fromEvents: false), try report(fromEvents: true))
                 #expect(
                     cells.totals == exact.totals && cells.rows == exact.rows,
-                    "seed \(seed), step \(step), by \(by), as of \(past ?? 0)")
+                    """
+                    seed \(seed), step \(step), by \(by), of \(campaign ?? "all"), as of \(past ?? 0)
+                    """)
                 if cells.totals != exact.totals || cells.rows != exact.rows {
                     Issue.record("\(try Self.differences(connection))")
                     return
@@ -356,6 +363,49 @@ import Testing
         #expect(try fixture.int("SELECT count(*) - count(DISTINCT key) FROM tapline.event") == 0)
         #expect(
             try fixture.int("SELECT count(*) FROM tapline.event") == Int64(Set(world.made).count))
+    }
+
+    /// A report of one campaign leaves out the special units of others, those of the open segment, too.
+    @Test func whatCampaignASpecialUnitIsOfIsKnownWhileTheSegmentIsOpen() throws {
+        let fixture = try Fixture()
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 7
+        var first = try Self.session(fixture, settings)
+        var second = try Self.session(fixture, settings)
+        func line(_ number: Int, _ message: String, _ members: String) -> String {
+            #"{"type":"received","event_uid":"e\#(number)","message_uid":"\#(message)","device_id":"d"\#(members)}"#
+        }
+        func expectSpecial(
+            _ expected: [[String?]], _ location: SourceLocation = #_sourceLocation
+        ) throws {
+            let answer = try connection.query(
+                "SELECT segment::text, campaigns::text FROM tapline.special_unit ORDER BY 1, 2")
+            let found = (0..<answer.rows).map { [answer.string($0, 0), answer.string($0, 1)] }
+            #expect(found == expected, sourceLocation: location)
+        }
+        let inbox = #","inbox_message_uid":"other""#
+        // Two units name one inbox message, so that both are special; the one names a campaign.
+        _ = try first.load(Self.batch([line(1, "a", inbox + #","campaign_id":"c""#)], mark: 1))
+        try expectSpecial([])
+        _ = try second.load(Self.batch([line(2, "b", inbox)], mark: 1))
+        try expectSpecial([["1", "{c}"], ["1", "{}"]])
+        // It names the same again, and then the other one names its first, from another daemon.
+        _ = try first.load(Self.batch([line(3, "a", #","campaign_id":"c""#)], mark: 2))
+        _ = try second.load(Self.batch([line(4, "a", "")], mark: 2))
+        try expectSpecial([["1", "{c}"], ["1", "{}"]])
+        _ = try first.load(Self.batch([line(5, "b", #","campaign_id":"d""#)], mark: 3))
+        try expectSpecial([["1", "{c}"], ["1", nil]])
+        // A second campaign.
+        _ = try second.load(Self.batch([line(6, "a", #","campaign_id":"d""#)], mark: 3))
+        try expectSpecial([["1", nil], ["1", nil]])
+        _ = try first.load(Self.batch([line(7, "c", "")], mark: 4))
+        try first.closeSegmentIfFull()
+        try Segments.sealClosing(connection)
+        try expectSpecial([["1", "{c,d}"], ["1", "{d}"]])
+        // Of the next segment they are special from the start, by what is known of both.
+        _ = try second.load(Self.batch([line(8, "a", ""), line(9, "b", "")], mark: 4))
+        try expectSpecial([["1", "{c,d}"], ["1", "{d}"], ["2", "{d}"], ["2", nil]])
     }
 
     @Test func aHungLoaderIsGivenUp() throws {

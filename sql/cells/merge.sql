@@ -71,18 +71,23 @@ BEGIN
         brin_summarize_new_values('tapline.cell_past_place');
 
     -- Last, as the rows are locked to the end. Where special units are many a report computes them anyhow.
+    -- Of a segment just closed, all: while it was open, loaders said what they knew. Events of an inbox or
+    -- without a device may count with another unit: where only such name a campaign, what is left may be of any.
     IF (SELECT count(*) FROM (SELECT FROM tapline.special_unit LIMIT 1001) few) <= 1000 THEN
         FOR number IN
-            SELECT DISTINCT segment FROM tapline.special_unit
-            WHERE campaigns IS NULL AND segment < open_segment
+            SELECT DISTINCT s.segment FROM tapline.special_unit s JOIN tapline.segment g USING (segment)
+            WHERE (campaigns IS NULL OR g.state = 'closing') AND segment < open_segment
                 AND to_regclass(format('tapline.event_%s', segment)) IS NOT NULL
         LOOP
             EXECUTE format(
                 $query$
-                UPDATE tapline.special_unit s SET campaigns = ARRAY(
-                    SELECT DISTINCT campaign_id FROM tapline.event_%1$s e
+                UPDATE tapline.special_unit s SET campaigns = (
+                    SELECT CASE WHEN bool_or(tapline.unit_device(unit) <> '\x0000000000000000'
+                                AND type NOT BETWEEN 10 AND 13) IS NOT FALSE
+                        THEN coalesce(array_agg(DISTINCT campaign_id), '{}') END
+                    FROM tapline.event_%1$s e
                     WHERE e.unit = s.unit AND campaign_id IS NOT NULL)
-                WHERE segment = %1$s AND campaigns IS NULL
+                WHERE segment = %1$s
                 $query$, number);
         END LOOP;
     END IF;

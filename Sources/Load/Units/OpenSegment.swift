@@ -98,6 +98,7 @@ struct OpenSegment: ~Copyable {
             fold.count(units[slot], -1)
         }
         var state = units[slot]
+        let before = (state.campaign, state.hasOneCampaign, state.states & UnitEvent.inboxStates)
         state.add(event, campaign: campaign, profile: profile, &labels)
         units[slot] = state
         fold.count(state, 1)
@@ -106,7 +107,13 @@ struct OpenSegment: ~Copyable {
             noteLinks(event, old, &fold)
         }
         if state.isSpecial {
-            if !state.isListed { fold.specials.append(event.unit) }
+            if !state.isListed {
+                fold.specials.append(event.unit)
+            } else if (state.campaign, state.hasOneCampaign, state.states & UnitEvent.inboxStates)
+                != before
+            {
+                fold.renamed.append(event.unit)
+            }
         } else if state.isUnclear || isNew && fold.testDevices.contains(event.unit.device) {
             setSpecial(slot, &fold)
         } else if isNew || CampaignLabel.isNone(state.campaign) {
@@ -222,6 +229,14 @@ struct OpenSegment: ~Copyable {
         guard let slot = units.slot(of: unit), !units[slot].isListed else { return false }
         units[slot].isListed = true
         return true
+    }
+
+    /// The campaigns that a unit's events name here and before: one or none; nil where that is not known, or
+    /// where some of the events may count with another unit.
+    func campaigns(of state: UnitState, _ unit: Unit) -> [String]? {
+        guard state.hasOneCampaign, unit.device != 0, state.states & UnitEvent.inboxStates == 0
+        else { return nil }
+        return Fields(campaignFields(state.campaign)).text(1).map { [$0] } ?? []
     }
 
     func isLoose(_ message: UInt64) -> Bool {
@@ -389,6 +404,8 @@ struct Fold: ~Copyable {
     private var changed = 0
     /// Units that are special and not listed for the open segment yet.
     var specials: [Unit] = []
+    /// Units that are listed for the open segment, and whose events name another campaign now.
+    var renamed: [Unit] = []
     /// Messages that have got their first event without a device.
     var looseMessages: [UInt64] = []
     /// Messages that have got their first `sent` with a campaign, after a unit without one.

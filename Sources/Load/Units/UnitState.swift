@@ -50,6 +50,9 @@ struct UnitState: BitwiseCopyable {
         bits & (Mark.twoCampaigns | Mark.unclear) != 0 || has(Mark.mixed) && has(Mark.disagrees)
     }
 
+    /// Whether all that its events say of a campaign is ``campaign``.
+    var hasOneCampaign: Bool { bits & (Mark.twoCampaigns | Mark.heavy) == 0 }
+
     /// Whether reports compute the unit from its events.
     var isSpecial: Bool {
         get { has(Mark.special) }

@@ -38,13 +38,17 @@ extension Schema {
         let time: Time?
         let hasCampaign: Bool
         let isUTC: Bool
+        let hasPeriod: Bool
         /// Order and limit of rows, if the order is of keys alone: SQL.
         let first: String?
 
-        package init(time: Time?, hasCampaign: Bool, isUTC: Bool, first: String?) {
+        package init(
+            time: Time?, hasCampaign: Bool, isUTC: Bool, hasPeriod: Bool, first: String?
+        ) {
             self.time = time
             self.hasCampaign = hasCampaign
             self.isUTC = isUTC
+            self.hasPeriod = hasPeriod
             self.first = first
         }
 
@@ -61,10 +65,22 @@ extension Schema {
         func areOf(_ table: CellTable) -> Bool { table == .hour && time == .hour && hasCampaign }
 
         /// CTE `alike`, and a comma, of statements that give its rows.
-        func alike(_ units: String, of table: CellTable) -> String {
-            guard let first, areOf(table) else { return "alike AS (\(units)),\n" }
-            return "each AS NOT MATERIALIZED (\(units)),\n"
-                + report(.top).filled(["labels": labels(of: "keys"), "first rows": first]) + ",\n"
+        ///
+        /// - Parameter units: The statements, by the name of the CTE with the units that are not special.
+        func alike(of table: CellTable, isPast: Bool, _ units: (String) -> String) -> String {
+            guard let first, areOf(table) else { return "alike AS (\(units("plain"))),\n" }
+            // The same sums, of a few rows for each campaign.
+            let areSummed = !hasPeriod && !isPast
+            let sums =
+                areSummed
+                ? Schema.units("summed_cells", from: .campaign, quarter: "NULL::int", isEach: true)
+                    + "entire AS NOT MATERIALIZED (\(units("summed_cells").filled(["quarter": "NULL::int"]))),\n"
+                : ""
+            return "each AS NOT MATERIALIZED (\(units("plain"))),\n" + sums
+                + report(.top).filled([
+                    "labels": labels(of: "keys"), "first rows": first,
+                    "entire": areSummed ? "entire" : "each",
+                ]) + ",\n"
         }
 
         private func key(of quarter: String) -> String {

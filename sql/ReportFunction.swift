@@ -100,8 +100,9 @@ extension Schema {
                     from: table, pieces, quarter: keys.ofCell, isEach: keys.areOf(table),
                     isPast: isPast)
                 + special(pieces)
-                + keys.alike("\(alikeUnits) UNION ALL \(plainUnits)", of: table)
-                .filled(["quarter": keys.ofUnit, "units": "unit"])
+                + keys.alike(of: table, isPast: isPast) { plain in
+                    "\(alikeUnits) UNION ALL SELECT * FROM \(plain)"
+                }.filled(["quarter": keys.ofUnit, "units": "unit"])
                 + sendingApps + counts(hasJourney: false, hasTime: keys.time != nil)
         case .cellsAndEffects(let table, let pieces, let isPast):
             "WITH " + keys.zone
@@ -111,17 +112,16 @@ extension Schema {
                     from: table, pieces, quarter: keys.ofCell, isEach: keys.areOf(table),
                     isPast: isPast)
                 + special(pieces, named: named)
-                + keys.alike(
-                    "\(alikeUnits) UNION ALL \(effects(isPast)) UNION ALL \(plainUnits)", of: table
-                )
-                .filled(["quarter": keys.ofUnit, "units": specialUnits(isPast)])
+                + keys.alike(of: table, isPast: isPast) { plain in
+                    "\(alikeUnits) UNION ALL \(effects(isPast)) UNION ALL SELECT * FROM \(plain)"
+                }.filled(["quarter": keys.ofUnit, "units": specialUnits(isPast)])
                 + sendingApps + counts(hasJourney: true, hasTime: keys.time != nil)
         case .cells(let table, let pieces, withSpecial: false, let isPast):
             "WITH " + keys.zone
                 + units(
                     from: table, pieces, quarter: keys.ofCell, isEach: keys.areOf(table),
                     isPast: isPast)
-                + keys.alike(plainUnits, of: table)
+                + keys.alike(of: table, isPast: isPast) { "SELECT * FROM \($0)" }
                 + sendingApps + counts(hasJourney: false, hasTime: keys.time != nil)
         }
     }
@@ -310,11 +310,12 @@ extension Schema {
     /// CTE `plain`, and a comma; what the cells do not know is null.
     ///
     /// - Parameters:
+    ///   - name: Of the CTE.
     ///   - quarter: Its `quarter`: SQL.
     ///   - isEach: Whether each cell is a row, and none are grouped.
-    private static func units(
-        from table: CellTable, _ pieces: UnitPieces? = nil, quarter: String, isEach: Bool = false,
-        isPast: Bool = false
+    static func units(
+        _ name: String = "plain", from table: CellTable, _ pieces: UnitPieces? = nil,
+        quarter: String, isEach: Bool = false, isPast: Bool = false
     ) -> String {
         // A condition on the quarter or the hour itself, which an index can answer.
         func inPeriod(_ time: String, seconds: Int) -> String {
@@ -359,7 +360,8 @@ extension Schema {
         }
         let counts = ["units", "clicks", "late"]
         var values = [
-            "cells": "(\(parts.joined(separator: "\nUNION ALL\n")))", "quarter": quarter,
+            "name": name, "quarter": quarter,
+            "cells": "(\(parts.joined(separator: "\nUNION ALL\n")))",
             "counts of cells": counts.map {
                 (isEach ? "e.\($0)::bigint" : "tapline.total(e.\($0))") + " AS \($0)"
             }.joined(separator: ", "),

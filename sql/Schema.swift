@@ -28,6 +28,7 @@ package enum Schema {
         Migration(version: 14, name: "special", sql: text(PackageResources._014_special_sql)),
         Migration(version: 15, name: "sends", sql: text(PackageResources._015_sends_sql)),
         Migration(version: 16, name: "closings", sql: text(PackageResources._016_closings_sql)),
+        Migration(version: 17, name: "parallel", sql: text(PackageResources._017_parallel_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -11,6 +11,7 @@ struct ReportStatement {
         let keys = Schema.CellKeys(
             time: places.time, hasCampaign: options.by.contains(.campaign),
             isUTC: options.timeZone == "UTC",
+            hasPeriod: options.from != nil || options.to != nil,
             first: options.top != nil && options.isByKeys
                 ? order + " LIMIT $7 + \(options.offset)" : nil)
         var text = Schema.reportResult(from: source, by: keys)

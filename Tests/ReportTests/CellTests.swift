@@ -183,6 +183,25 @@ import Testing
         #expect(report.totals[.delivered] == 2 && report.totals[.clicked] == 1)
     }
 
+    /// The daemon keeps its connections: one of them must not fail for ever, nor a report be of an old snapshot.
+    @Test func aConnectionIsOfUseAgainAfterAReportThatCouldNotBegin() throws {
+        let base = try ReportBase()
+        let plans = ReportPlans()
+        for asksForStamp in [false, true] {
+            // A server that knows a setting not, or refuses it, leaves a transaction that has failed.
+            _ = try? base.connection.execute("BEGIN; SELECT 1 / 0")
+            #expect(throws: ReportError.self) {
+                if asksForStamp {
+                    _ = try CampaignReport.stamp(
+                        of: ReportOptions(), on: base.connection, plans: plans)
+                } else {
+                    _ = try base.report()
+                }
+            }
+            #expect(try base.report().rows.isEmpty)
+        }
+    }
+
     @Test(arguments: Seeds.few(12)) func cellsChangeNoReport(seed: UInt64) throws {
         var dice = Dice(state: seed)
         let base = try ReportBase()

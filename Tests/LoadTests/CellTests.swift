@@ -336,14 +336,20 @@ import Testing
             // Of one campaign, too: what is special elsewhere is left out of that.
             let one = news.pick(
                 ["c1", "c2", "c3", "cm0", "cm1", "cm2", "(unattributed)"])
-            let questions = asked.map { ($0, nil as String?) } + [("campaign", one)]
-            for (by, campaign) in questions {
+            var questions = (asked + ["campaign"]).map { by in ["by": by] }
+            questions[questions.count - 1]["campaign"] = one
+            // What happened in a period, of which only the units active in it are read.
+            questions.append([
+                "by": news.pick(Self.everyBy), "by-activity": "",
+                "from": news.pick(["2026-08-30", "2026-09-01T00:00:02Z", "2026-09-01T11:15:00Z"]),
+                "to": news.pick(["2026-09-01T11:00:00Z", "2026-09-02", "2026-09-10"]),
+            ])
+            for question in questions {
                 func report(fromEvents: Bool) throws -> CampaignReport {
                     var options = ReportOptions()
                     options.journeys = .never
-                    options.campaign = campaign
                     options.asOf = past.map { .instant($0) }
-                    try options.set("by", by)
+                    for (name, value) in question { try options.set(name, value) }
                     options.includesTest = includesTest
                     options.isFromEvents = fromEvents
                     return try CampaignReport.load(options, on: connection)
@@ -351,9 +357,7 @@ import Testing
                 let (cells, exact) = (try report(fromEvents: false), try report(fromEvents: true))
                 #expect(
                     cells.totals == exact.totals && cells.rows == exact.rows,
-                    """
-                    seed \(seed), step \(step), by \(by), of \(campaign ?? "all"), as of \(past ?? 0)
-                    """)
+                    "seed \(seed), step \(step), \(question), as of \(past ?? 0)")
                 if cells.totals != exact.totals || cells.rows != exact.rows {
                     Issue.record("\(try Self.differences(connection))")
                     return
@@ -406,6 +410,38 @@ import Testing
         // Of the next segment they are special from the start, by what is known of both.
         _ = try second.load(Self.batch([line(8, "a", ""), line(9, "b", "")], mark: 4))
         try expectSpecial([["1", "{c,d}"], ["1", "{d}"], ["2", "{d}"], ["2", nil]])
+    }
+
+    /// A unit with very many events in a closed segment is never read whole, after cells were made anew either.
+    @Test func whatIsHeavyStaysSoWhenCellsAreMadeAnew() throws {
+        let fixture = try Fixture()
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 5
+        settings.heavyUnitEvents = 4
+        var session = try Self.session(fixture, settings)
+        func press(_ number: Int) -> String {
+            #"{"type":"clicked","event_uid":"p\#(number)","message_uid":"m","device_id":"d"}"#
+        }
+        _ = try session.load(Self.batch((0..<5).map(press) + [World.line(1)], mark: 1))
+        #expect(try session.closeSegmentIfFull())
+        func heavy() throws -> [String?] {
+            let answer = try connection.query(
+                """
+                SELECT unit || ' in ' || segment FROM tapline.special_unit WHERE is_heavy ORDER BY 1
+                """)
+            return (0..<answer.rows).map { answer.string($0, 0) }
+        }
+        let before = try heavy()
+        #expect(before.count == 1)
+        _ = try Rebuild.run(connection)
+        let after = try heavy()
+        #expect(after == before)
+        let verdicts = try session.load(Self.batch([press(3), press(7), World.line(1)], mark: 2))
+        #expect(verdicts == [.duplicate, .stored, .duplicate])
+        #expect(try Self.areSame(by: "campaign", on: connection))
+        let counted = try fixture.int("SELECT count(*) FROM tapline.event")
+        #expect(counted == 7)
     }
 
     @Test func aHungLoaderIsGivenUp() throws {

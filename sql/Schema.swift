@@ -29,6 +29,9 @@ package enum Schema {
         Migration(version: 15, name: "sends", sql: text(PackageResources._015_sends_sql)),
         Migration(version: 16, name: "closings", sql: text(PackageResources._016_closings_sql)),
         Migration(version: 17, name: "parallel", sql: text(PackageResources._017_parallel_sql)),
+        Migration(
+            version: 18, name: "special campaigns",
+            sql: text(PackageResources._018_special_campaigns_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -7,7 +7,7 @@ package enum LoadError: Error, Equatable, Sendable {
     case postgres(PostgresError)
     /// Another session has claimed this spool's checkpoint.
     case fenced
-    /// The checkpoint is ahead of the spool, or of another lineage.
+    /// The checkpoint is ahead of the spool, of another lineage, or missing though some was loaded.
     case otherHistory
     /// Another daemon loads a spool with this id.
     case spoolIsLoadedElsewhere(SpoolID)
@@ -41,7 +41,7 @@ extension LoadError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .postgres(let error): error.description
-        case .otherHistory: "checkpoint in the database is not of this spool's history"
+        case .otherHistory: "the database does not have the history of this spool"
         case .fenced: "another session has claimed the checkpoint of this spool"
         case .spoolIsLoadedElsewhere(let id): "another daemon loads spool \(id)"
         case .everyRowFails(let error): "every row of the batch is refused: \(error)"
@@ -58,7 +58,10 @@ extension LoadError: CustomStringConvertible {
     package var hint: String? {
         switch self {
         case .postgres(let error): error.hint
-        case .fenced, .otherHistory, .spoolIsLoadedElsewhere:
+        case .otherHistory:
+            "The machine was cloned, or the database restored or replaced: start the daemon, which "
+                + "loads again all that its spool keeps."
+        case .fenced, .spoolIsLoadedElsewhere:
             "Two machines run with a copy of one spool: stop one, or give it an empty data directory."
         case .everyRowFails:
             "Look for a constraint, a trigger or a changed column of table tapline.event."

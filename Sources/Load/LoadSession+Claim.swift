@@ -73,6 +73,15 @@ extension LoadSession {
         return SpoolMark(row, 0)
     }
 
+    /// Takes back the claim of a spool of which the database knows nothing: it goes on under another id, and
+    /// what was published of it under this one would wait for ever.
+    func disclaim() throws(LoadError) {
+        _ = try connection.statement(
+            """
+            DELETE FROM tapline.spool WHERE id = $1 AND epoch = $2 AND segment = 0 AND received = 0
+            """, [.uuid(spoolID.bytes), .uuid(epoch.bytes)])
+    }
+
     /// Finds out that a session that has nothing to do is gone, before there is something.
     mutating func keepAlive() throws(LoadError) {
         guard connection.isAlive else {

@@ -20,7 +20,7 @@ extension LoadSession {
             rows.append(unit, in: segments, campaigns)
         }
         try insert(rows, turn)
-        // A rare thing, and the upkeep of closed segments will look.
+        // Rare; the upkeep of closed segments makes it exact again.
         guard !fold.renamed.isEmpty else { return }
         _ = try connection.statement(
             """
@@ -301,7 +301,7 @@ private struct SpecialRows {
     private(set) var campaigns: [String?] = []
     private(set) var areKnown: [Int32] = []
 
-    /// - Parameter campaigns: What ``OpenSegment/campaigns(of:)`` says.
+    /// - Parameter campaigns: What ``OpenSegment/campaigns(of:_:)`` says.
     mutating func append(_ unit: Unit, in numbers: some Sequence<Int>, _ campaigns: [String]?) {
         for number in numbers {
             units.append(unit)

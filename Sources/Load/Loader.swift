@@ -95,8 +95,7 @@ package final class Loader: Sendable {
                 return  // Stopping, and the spool is loaded.
             } catch .otherHistory {
                 metrics.noteFailure(.otherHistory)
-                takeNewID()
-                isNewID = true
+                isNewID = takeNewID()
             } catch {
                 metrics.noteFailure(error)
                 backoff.report(error)
@@ -129,7 +128,10 @@ package final class Loader: Sendable {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim()
-        if checkpoint == nil, !isNewID, spool.loadedEnd.segment > 0 { throw .otherHistory }
+        if checkpoint == nil, !isNewID, spool.loadedEnd.segment > 0 {
+            try session.disclaim()
+            throw .otherHistory
+        }
         let reader = try startReader(from: checkpoint, asking: picture.closed)
         // Not before: what another history has counted is not of this spool.
         ledger.setLoaded(session.claimed, of: spool.id)
@@ -220,17 +222,21 @@ package final class Loader: Sendable {
 
     /// Goes on under a new id, from the oldest segment: the old id's checkpoint is somebody else's, or is
     /// missing though some was loaded.
-    private func takeNewID() {
+    ///
+    /// - Returns: Whether it has one.
+    private func takeNewID() -> Bool {
         Log.error(
-            "checkpoint of spool \(spool.id) in the database is not of this spool's history, "
+            "the database does not have the history of spool \(spool.id), "
                 + "loading again from the oldest segment under a new id",
             hint: "The machine was cloned, or the database restored or replaced. All that the "
                 + "spool keeps is loaded again; what is stored already counts as a duplicate.")
         do throws(SpoolError) {
             try spool.resetID()
+            return true
         } catch {
             Log.error("could not give the spool a new id: \(error)")
             pause(milliseconds: 1_000)
+            return false
         }
     }
 }

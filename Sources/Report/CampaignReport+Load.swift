@@ -195,9 +195,9 @@ struct ReportReader {
     /// Whether the report may have special units: SQL. Those of the past are looked up as they were.
     ///
     /// A campaign most often has none of the few that there are by chance, and to compute them takes longer
-    /// than all the rest. A unit is of a campaign that its events name, or that others name which count with it
-    /// and are of special units, too; where none of its own does for certain, of one that nobody has
-    /// written down.
+    /// than all the rest. A unit is of a campaign that its events name, or that events of other units name
+    /// which count with it; these are special, too. Where none of its own events names one for certain, it may
+    /// be of any: of a sibling's `sent`, or of none.
     private var hasSpecial: String {
         let any = "SELECT FROM tapline.special_unit s"
         if options.asOf != nil {

@@ -412,7 +412,37 @@ import Testing
         try expectSpecial([["1", "{c,d}"], ["1", "{d}"], ["2", "{d}"], ["2", nil]])
     }
 
-    /// A unit with very many events in a closed segment is never read whole, after cells were made anew either.
+    /// What may count with another unit says nothing of its own: what is left may be of any campaign.
+    @Test func whatMayMoveToAnotherUnitNamesNoCampaign() throws {
+        let fixture = try Fixture()
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 4
+        var session = try Self.session(fixture, settings)
+        func line(_ type: String, _ message: String, _ members: String) -> String {
+            #"{"type":"\#(type)","event_uid":"\#(type)","message_uid":"\#(message)"\#(members)}"#
+        }
+        let (device, campaign) = (#","device_id":"d""#, #","campaign_id":"c""#)
+        _ = try session.load(
+            Self.batch(
+                [
+                    line("received", "a", device), line("inbox_open", "a", device + campaign),
+                    line("clicked", "b", device + #","inbox_message_uid":"a""#),
+                    line("sent", "b", campaign),
+                ], mark: 1))
+        func expectUnknown() throws {
+            let units = try fixture.int("SELECT count(*) FROM tapline.special_unit")
+            let named = try fixture.int(
+                "SELECT count(*) FROM tapline.special_unit WHERE campaigns <> '{}'")
+            #expect(units == 3 && named == 0)
+        }
+        try expectUnknown()
+        try session.closeSegmentIfFull()
+        try Segments.sealClosing(connection)
+        try expectUnknown()
+    }
+
+    /// A unit with very many events stays heavy when cells are made anew, and its repeats are still found.
     @Test func whatIsHeavyStaysSoWhenCellsAreMadeAnew() throws {
         let fixture = try Fixture()
         let connection = try PostgresConnection(conninfo: fixture.conninfo)

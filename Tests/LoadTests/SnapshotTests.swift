@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    /// Every part of a page is of the batch that it says, which others have left behind by then.
+    /// All parts of a page are of the batch that it names, though later ones are stored by then.
     @Test func aReportTakenWhileEventsPourInIsOfOneMoment() throws {
         let fixture = try Fixture()
         let conninfo = fixture.conninfo

@@ -4,6 +4,7 @@ import Postgres
 import PostgresTesting
 import PythonTesting
 import Report
+import Schema
 import Testing
 
 /// Cells only save time: with them, however they came about, every report is that of the events.
@@ -183,12 +184,12 @@ import Testing
         #expect(report.totals[.delivered] == 2 && report.totals[.clicked] == 1)
     }
 
-    /// The daemon keeps its connections: one of them must not fail for ever, nor a report be of an old snapshot.
+    /// The daemon keeps its connections: one that has failed is of use again, and its next report is of now.
     @Test func aConnectionIsOfUseAgainAfterAReportThatCouldNotBegin() throws {
         let base = try ReportBase()
         let plans = ReportPlans()
         for asksForStamp in [false, true] {
-            // A server that knows a setting not, or refuses it, leaves a transaction that has failed.
+            // A server that does not know a setting, or refuses it, leaves a failed transaction.
             _ = try? base.connection.execute("BEGIN; SELECT 1 / 0")
             #expect(throws: ReportError.self) {
                 if asksForStamp {
@@ -198,8 +199,24 @@ import Testing
                     _ = try base.report()
                 }
             }
-            #expect(try base.report().rows.isEmpty)
+            let before = try base.report().rows.count
+            try base.add([Seed(.received, "m\(before)", campaign: "c\(before)")])
+            #expect(try base.report().rows.count == before + 1)
         }
+    }
+
+    /// Of what may count with another unit, too, which is of no use to tell whose a unit is.
+    @Test func whatOlderVersionsNotedOfSpecialUnitsIsFoundAnew() throws {
+        let version = try #require(Schema.migrations.firstIndex { $0.name == "special campaigns" })
+        let base = try ReportBase(version: version)
+        try base.connection.execute(
+            """
+            INSERT INTO tapline.special_unit (unit, segment, batch, campaigns)
+            VALUES (gen_random_uuid(), 1, 1, '{c}')
+            """)
+        try base.connection.execute(Schema.migrations[version].sql)
+        let noted = try base.connection.query("SELECT count(campaigns) FROM tapline.special_unit")
+        #expect(noted.int64(0, 0) == 0)
     }
 
     @Test(arguments: Seeds.few(12)) func cellsChangeNoReport(seed: UInt64) throws {
@@ -241,18 +258,28 @@ import Testing
     static func expectPages(_ base: ReportBase) throws {
         for isMerged in [false, true] {
             if isMerged { try base.merge() }
-            let all = try base.report { $0.by = [.campaign, .hour] }
-            for (offset, top) in [
-                (0, 1), (0, 3), (1, 2), (all.rows.count, 1), (0, all.rows.count + 1),
+            for words in [
+                [:], ["app": "app0"], ["campaign": "c1"], ["campaign": "(unattributed)"],
+                ["include-test": ""], ["tz": "America/New_York"], ["from": "2026-09-01T11:00:00Z"],
+                ["to": "2026-09-02", "include-test": ""],
             ] {
-                let page = try base.report {
-                    $0.by = [.campaign, .hour]
-                    ($0.offset, $0.top) = (offset, top)
+                func report(_ offset: Int, _ top: Int?) throws -> CampaignReport {
+                    try base.report {
+                        $0.by = [.campaign, .hour]
+                        ($0.offset, $0.top) = (offset, top)
+                        for (name, value) in words { try $0.set(name, value) }
+                    }
                 }
-                let isPart =
-                    page.totals == all.totals
-                    && page.rows == Array(all.rows.dropFirst(offset).prefix(top))
-                #expect(isPart, "\(top) of \(all.rows.count) from \(offset)")
+                let all = try report(0, nil)
+                for (offset, top) in [
+                    (0, 1), (0, 3), (1, 2), (all.rows.count, 1), (0, all.rows.count + 1),
+                ] {
+                    let page = try report(offset, top)
+                    let isPart =
+                        page.totals == all.totals
+                        && page.rows == Array(all.rows.dropFirst(offset).prefix(top))
+                    #expect(isPart, "\(words): \(top) of \(all.rows.count) from \(offset)")
+                }
             }
         }
     }

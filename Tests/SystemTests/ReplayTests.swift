@@ -195,6 +195,10 @@ extension SystemTests {
                 "SELECT event_uid, count(*) FROM tapline.event GROUP BY 1")
             let stored = Set(rows.compactMap { $0[0] })
             #expect(rows.allSatisfy { $0[1] == "1" }, "stored more than once")
+            // Whatever waited under the id before would be said to wait for ever.
+            let unloaded = try SQL(rig.cluster.conninfo()).int(
+                "SELECT count(*) FROM tapline.spool WHERE segment = 0 AND received = 0")
+            #expect(unloaded == 0)
             #expect(spooled.subtracting(stored).isEmpty, "spooled and not stored")
             // What is neither in the backup nor in the spool is gone, or this would prove nothing.
             #expect(!rig.oracle.acknowledged.subtracting(stored).isEmpty)

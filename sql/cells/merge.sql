@@ -71,8 +71,9 @@ BEGIN
         brin_summarize_new_values('tapline.cell_past_place');
 
     -- Last, as the rows are locked to the end. Where special units are many a report computes them anyhow.
-    -- Of a segment just closed, all: while it was open, loaders said what they knew. Events of an inbox or
-    -- without a device may count with another unit: where only such name a campaign, what is left may be of any.
+    -- Of a segment that was just closed all rows are made exact: until then they say what loaders knew. Events of
+    -- an inbox or without a device may count with another unit: where only such name a campaign, what is left may
+    -- be of any.
     IF (SELECT count(*) FROM (SELECT FROM tapline.special_unit LIMIT 1001) few) <= 1000 THEN
         FOR number IN
             SELECT DISTINCT s.segment FROM tapline.special_unit s JOIN tapline.segment g USING (segment)

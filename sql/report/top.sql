@@ -1,6 +1,6 @@
 -- The first rows, where there are many and their order is of keys alone, from CTE `each`, which is as
 -- `alike`: all of what these are made of, as `part` 1, and what the totals are, as 2. These are of
--- `entire`, which is `each` or sums of it.
+-- `entire`, which is `each`, or where no time is asked for the same units by campaign alone.
 keys AS MATERIALIZED (
     SELECT app, campaign_id, quarter FROM each
     GROUP BY app, campaign_id, quarter HAVING tapline.total(n) <> 0

@@ -15,18 +15,29 @@ extension LoadSession {
         try expel(reach, &fold, &open, turn)
         var rows = SpecialRows()
         for unit in fold.specials where open.list(unit) {
-            let campaigns = open.units.value(of: unit).flatMap { open.campaigns(of: $0, unit) }
+            let campaigns = open.units.value(of: unit).flatMap { open.campaigns(of: $0) }
             let segments = picture.closed.candidates(of: unit) + [open.number]
             rows.append(unit, in: segments, campaigns)
         }
         try insert(rows, turn)
-        // Rare; the upkeep of closed segments makes it exact again.
-        guard !fold.renamed.isEmpty else { return }
+        try rename(fold.renamed, open)
+    }
+
+    /// Writes down of what campaigns special units of the open segment are now.
+    private func rename(_ units: [Unit], _ open: borrowing OpenSegment) throws(LoadError) {
+        var rows = SpecialRows()
+        for unit in units {
+            let campaigns = open.units.value(of: unit).flatMap { open.campaigns(of: $0) }
+            rows.append(unit, in: CollectionOfOne(open.number), campaigns)
+        }
+        guard !rows.units.isEmpty else { return }
         _ = try connection.statement(
             """
-            UPDATE tapline.special_unit SET campaigns = NULL
-            WHERE unit = ANY ($1) AND segment = \(open.number) AND campaigns IS NOT NULL
-            """, [.uuidArray(fold.renamed.flatMap { $0.bytes })])
+            UPDATE tapline.special_unit s SET campaigns = n.campaigns
+            FROM \(SpecialRows.table) n
+            WHERE s.unit = n.unit AND s.segment = n.segment
+                AND s.campaigns IS DISTINCT FROM n.campaigns
+            """, rows.parameters)
     }
 
     /// Whom a batch makes special.
@@ -204,7 +215,7 @@ extension LoadSession {
                 else { continue }
             }
             fold.count(state, -1)
-            rows.append(unit, in: known.segments, open.campaigns(of: state, unit))
+            rows.append(unit, in: known.segments, open.campaigns(of: state))
         }
         try insert(rows, turn)
     }
@@ -213,17 +224,10 @@ extension LoadSession {
         guard !rows.segments.isEmpty else { return }
         _ = try connection.statement(
             """
-            INSERT INTO tapline.special_unit (unit, segment, batch, campaigns)
-            SELECT unit, segment, $5, CASE WHEN is_known <> 0 THEN array_remove(ARRAY[campaign], NULL) END
-            FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[])
-                AS s (unit, segment, campaign, is_known)
-            ORDER BY unit, segment
+            INSERT INTO tapline.special_unit (unit, segment, campaigns, batch)
+            SELECT unit, segment, campaigns, $5 FROM \(SpecialRows.table) n ORDER BY unit, segment
             ON CONFLICT DO NOTHING
-            """,
-            [
-                .uuidArray(rows.units), .int32Array(rows.segments), .textArray(rows.campaigns),
-                .int32Array(rows.areKnown), .int64(turn.batch),
-            ])
+            """, rows.parameters + [.int64(turn.batch)])
     }
 
     // MARK: Test devices
@@ -301,7 +305,19 @@ private struct SpecialRows {
     private(set) var campaigns: [String?] = []
     private(set) var areKnown: [Int32] = []
 
-    /// - Parameter campaigns: What ``OpenSegment/campaigns(of:_:)`` says.
+    /// SQL for the rows: a table with unit, segment and campaigns, of ``parameters``.
+    static let table = """
+        (SELECT unit, segment,
+            CASE WHEN is_known <> 0 THEN array_remove(ARRAY[campaign], NULL) END AS campaigns
+        FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[])
+            AS given (unit, segment, campaign, is_known))
+        """
+
+    var parameters: [PostgresValue] {
+        [.uuidArray(units), .int32Array(segments), .textArray(campaigns), .int32Array(areKnown)]
+    }
+
+    /// - Parameter campaigns: What ``OpenSegment/campaigns(of:)`` says.
     mutating func append(_ unit: Unit, in numbers: some Sequence<Int>, _ campaigns: [String]?) {
         for number in numbers {
             units.append(unit)

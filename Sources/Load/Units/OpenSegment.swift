@@ -98,7 +98,7 @@ struct OpenSegment: ~Copyable {
             fold.count(units[slot], -1)
         }
         var state = units[slot]
-        let before = (state.campaign, state.hasOneCampaign, state.states & UnitEvent.inboxStates)
+        let before = (state.campaign, state.hasCertainCampaign)
         state.add(event, campaign: campaign, profile: profile, &labels)
         units[slot] = state
         fold.count(state, 1)
@@ -109,9 +109,7 @@ struct OpenSegment: ~Copyable {
         if state.isSpecial {
             if !state.isListed {
                 fold.specials.append(event.unit)
-            } else if (state.campaign, state.hasOneCampaign, state.states & UnitEvent.inboxStates)
-                != before
-            {
+            } else if (state.campaign, state.hasCertainCampaign) != before {
                 fold.renamed.append(event.unit)
             }
         } else if state.isUnclear || isNew && fold.testDevices.contains(event.unit.device) {
@@ -233,9 +231,8 @@ struct OpenSegment: ~Copyable {
 
     /// The campaigns that a unit's events name here and before: one or none; nil where that is not known, or
     /// where some of the events may count with another unit.
-    func campaigns(of state: UnitState, _ unit: Unit) -> [String]? {
-        guard state.hasOneCampaign, unit.device != 0, state.states & UnitEvent.inboxStates == 0
-        else { return nil }
+    func campaigns(of state: UnitState) -> [String]? {
+        guard state.hasCertainCampaign else { return nil }
         return Fields(campaignFields(state.campaign)).text(1).map { [$0] } ?? []
     }
 

@@ -34,6 +34,7 @@ struct UnitState: BitwiseCopyable {
         static let listed: UInt32 = 1 << 28
         static let heavy: UInt32 = 1 << 29
         static let unclear: UInt32 = 1 << 30
+        static let named: UInt32 = 1 << 31
     }
 
     /// Of no event yet.
@@ -50,8 +51,12 @@ struct UnitState: BitwiseCopyable {
         bits & (Mark.twoCampaigns | Mark.unclear) != 0 || has(Mark.mixed) && has(Mark.disagrees)
     }
 
-    /// Whether all that its events say of a campaign is ``campaign``.
-    var hasOneCampaign: Bool { bits & (Mark.twoCampaigns | Mark.heavy) == 0 }
+    /// Whether all that its events say of a campaign is ``campaign``, and events say so that count with no
+    /// other unit: one without a device, or of an inbox, may. False where some events are not known.
+    var hasCertainCampaign: Bool {
+        bits & (Mark.twoCampaigns | Mark.heavy) == 0
+            && (has(Mark.named) || CampaignLabel.isNone(campaign))
+    }
 
     /// Whether reports compute the unit from its events.
     var isSpecial: Bool {
@@ -113,10 +118,11 @@ struct UnitState: BitwiseCopyable {
             if max(clicked, opening) == Self.clicksMax { bits |= Mark.unclear }
         }
         if event.isLate, !late.add(event.type) { bits |= Mark.unclear }
-        if label != campaign, !CampaignLabel.isNone(label) {
+        if !CampaignLabel.isNone(label) {
+            if event.unit.device != 0, !event.type.isInboxStatus { bits |= Mark.named }
             if CampaignLabel.isNone(campaign) {
                 campaign = label
-            } else {
+            } else if label != campaign {
                 bits |= Mark.twoCampaigns
             }
         }

@@ -32,6 +32,9 @@ package enum Schema {
         Migration(
             version: 18, name: "special campaigns",
             sql: text(PackageResources._018_special_campaigns_sql)),
+        Migration(
+            version: 19, name: "old_versions",
+            sql: text(PackageResources._019_old_versions_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -21,9 +21,9 @@ enum Removal {
         _ connection: borrowing PostgresConnection, segment: Int, which: String,
         _ parameters: [PostgresValue]
     ) throws(LoadError) -> Int64 {
-        let updated = try connection.statement(
+        let emptied = try connection.statement(
             Schema.anonymise(segment: segment, which: which), parameters)
-        return Int64(updated.affectedRows)
+        return emptied.int64(0, 0) ?? 0
     }
 
     /// What is kept beside the events.

@@ -42,20 +42,17 @@ enum Vacuum {
     ) throws(LoadError) -> Int64 {
         let rows = try connection.statement(
             """
-            SELECT segment::bigint, to_regclass(format('tapline.event_%s', segment)) IS NOT NULL
+            SELECT segment::bigint,
+                has_old_versions AND to_regclass(format('tapline.event_%s', segment)) IS NOT NULL
             FROM tapline.segment WHERE state <> 'open' AND segment >= $1 ORDER BY segment
             """, [.int64(first)])
         var next = first
         for row in 0..<rows.rows {
             guard let segment = rows.int64(row, 0) else { continue }
             next = segment + 1
-            guard rows.bool(row, 1) == true else { continue }
             // Not by statistics, which come seconds later.
-            let bare = try connection.statement(
-                """
-                SELECT FROM tapline.event_\(segment) WHERE message_uid = '' OR device_id = '' LIMIT 1
-                """)
-            if bare.rows > 0 { _ = try connection.statement("VACUUM tapline.event_\(segment)") }
+            guard rows.bool(row, 1) == true else { continue }
+            _ = try connection.statement("VACUUM tapline.event_\(segment)")
         }
         return next
     }

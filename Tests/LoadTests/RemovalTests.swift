@@ -210,4 +210,37 @@ import Testing
             _ = try Retention.run(second, receivedBefore: 0)
         }
     }
+
+    /// What an event said is gone from the file too, also if its segment was open when it was erased. Segments
+    /// without such events are not even looked at.
+    @Test(arguments: [false, true])
+    func aSegmentIsVacuumedWhenItIsClosedIfEventsWereChangedInIt(isByRetention: Bool) throws {
+        let fixture = try Fixture()
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 6
+        var session = try CellTests.session(fixture, settings)
+        for mark in 1..<4 {
+            let lines = (0..<6).map { Self.wordy(CellTests.World.line(mark * 10 + $0)) }
+            _ = try session.load(CellTests.batch(lines, mark: UInt64(mark)))
+            if mark == 2 {
+                let events =
+                    isByRetention
+                    ? try Retention.run(connection, receivedBefore: 1_788_400_000_000_001).events
+                    : try Erasure.run(
+                        connection, .init(devices: ["d"], persons: [], app: nil)
+                    ).events
+                #expect(events == 12)
+            }
+            try session.closeSegmentIfFull()
+            if mark != 1 { try Segments.sealClosing(connection) }
+        }
+        func vacuumed(_ segment: Int) throws -> Int64 {
+            try fixture.int(
+                "SELECT vacuum_count FROM pg_stat_all_tables WHERE relname = 'event_\(segment)'")
+        }
+        #expect(try vacuumed(2) == 1)
+        // What came before an erasure and is loaded after it is changed as it is loaded.
+        #expect(try vacuumed(3) == (isByRetention ? 0 : 1))
+    }
 }

@@ -72,8 +72,8 @@ BEGIN
 
     -- Last, as the rows are locked to the end. Where special units are many a report computes them anyhow.
     -- Of a segment that was just closed all rows are made exact: until then they say what loaders knew. Events of
-    -- an inbox or without a device may count with another unit: where only such name a campaign, what is left may
-    -- be of any.
+    -- an inbox or without a device may count with another unit: where only such name a campaign, in all segments, what
+    -- is left may be of any.
     IF (SELECT count(*) FROM (SELECT FROM tapline.special_unit LIMIT 1001) few) <= 1000 THEN
         FOR number IN
             SELECT DISTINCT s.segment FROM tapline.special_unit s JOIN tapline.segment g USING (segment)
@@ -85,6 +85,8 @@ BEGIN
                 UPDATE tapline.special_unit s SET campaigns = (
                     SELECT CASE WHEN bool_or(tapline.unit_device(unit) <> '\x0000000000000000'
                                 AND type NOT BETWEEN 10 AND 13) IS NOT FALSE
+                            OR EXISTS (SELECT FROM tapline.special_unit o
+                                WHERE o.unit = s.unit AND o.segment <> s.segment AND o.campaigns <> '{}')
                         THEN coalesce(array_agg(DISTINCT campaign_id), '{}') END
                     FROM tapline.event_%1$s e
                     WHERE e.unit = s.unit AND campaign_id IS NOT NULL)

@@ -111,6 +111,11 @@ extension SystemTests {
             rig.oracle.start(connections: 4)
             defer { rig.oracle.abandon() }
             try rig.oracle.waitForMore(1_000)
+            // A backup that knows of the spool: events are acknowledged before any is loaded.
+            try until("some are loaded") {
+                try SQL(rig.cluster.conninfo()).int("SELECT count(*) FROM tapline.event") > 0
+                    ? true : nil
+            }
             try rig.dump()
             try rig.oracle.waitForMore(1_000)
             try rig.oracle.stop()

@@ -149,7 +149,7 @@ package enum Segments {
     }
 
     /// SQL that makes the partition of a segment; without an index, and without autovacuum: its rows are
-    /// changed by erase and retention only, and ``Vacuum`` comes after those.
+    /// changed by erase, retention and device apply only, and ``Vacuum`` comes after those.
     static func create(_ segment: Int) -> String {
         """
         CREATE TABLE IF NOT EXISTS tapline.event_\(segment)

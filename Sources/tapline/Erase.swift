@@ -19,6 +19,8 @@ func runErase(_ parsed: Parsed) throws(OptionsError) -> Int32 {
         devices: devices, persons: persons, app: parsed.value("app"))
     let isJSON = parsed.value("format") == "json"
     return withStore(try StoreOptions(parsed), command: "erase") { connection throws(LoadError) in
+        // What it does hangs on the newest tables, and the daemon may not have been started anew yet.
+        _ = try Migrator.migrate(connection)
         let outcome = try Erasure.run(connection, subjects, progress: noteSegments("erase"))
         if outcome.testDevices > 0 {
             complain(

@@ -10,6 +10,8 @@ func runRetention(_ parsed: Parsed) throws(OptionsError) -> Int32 {
     return withStore(
         try StoreOptions(parsed), command: "retention"
     ) { connection throws(LoadError) in
+        // What it does hangs on the newest tables, and the daemon may not have been started anew yet.
+        _ = try Migrator.migrate(connection)
         let outcome = try Retention.run(
             connection, receivedBefore: horizon, progress: noteSegments("retention"))
         if !outcome.notOwned.isEmpty {

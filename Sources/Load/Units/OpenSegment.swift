@@ -401,7 +401,7 @@ struct Fold: ~Copyable {
     private var changed = 0
     /// Units that are special and not listed for the open segment yet.
     var specials: [Unit] = []
-    /// Units that are listed for the open segment, and whose events name another campaign now.
+    /// Units that are listed for the open segment, and of whose campaign another thing is known now.
     var renamed: [Unit] = []
     /// Messages that have got their first event without a device.
     var looseMessages: [UInt64] = []

@@ -139,32 +139,34 @@ package final class Keeper: Sendable {
 
     /// Writes down what this daemon has still spooled, for the checks of other machines.
     ///
-    /// - Returns: Whether the spool is claimed, so that there is a place for it.
+    /// - Returns: Whether this daemon's claim of the spool holds, so that there is a place for it.
     @discardableResult
     private func publish(_ connection: borrowing PostgresConnection) throws(LoadError) -> Bool {
         let (received, rejected) = ledger.unloaded
         let statistics = spool.statistics
         let oldest = try oldest(connection)
         oldestSpooled.withLock { $0 = oldest }
-        let published = try connection.statement(
-            """
-            UPDATE tapline.spool SET published_at = clock_timestamp(), published_received = $2,
-                published_rejected = $3, published_spooled = $4, published_quarantined = $5,
-                published_oldest = $6
-            WHERE id = $1
-            """,
-            [
-                .uuid(spool.id.bytes), .int64(received), .int64(rejected),
-                .int64(received - rejected), .int64(Int64(statistics.quarantinedRecords)),
-                oldest.map { .timestamp($0) } ?? .null,
-            ])
         let special = try connection.statement(
             """
             SELECT greatest(reltuples, 0)::bigint FROM pg_class
             WHERE oid = 'tapline.special_unit'::regclass
             """)
         specialUnits.set(Double(special.int64(0, 0) ?? 0))
-        return published.affectedRows > 0
+        // Nothing under an id that is somebody else's, or that the spool has no longer.
+        guard let claim = ledger.claim else { return false }
+        return try connection.statement(
+            """
+            UPDATE tapline.spool SET published_at = clock_timestamp(), published_received = $2,
+                published_rejected = $3, published_spooled = $4, published_quarantined = $5,
+                published_oldest = $6
+            WHERE id = $1 AND epoch = $7
+            """,
+            [
+                .uuid(claim.spool.bytes), .int64(received), .int64(rejected),
+                .int64(received - rejected), .int64(Int64(statistics.quarantinedRecords)),
+                oldest.map { .timestamp($0) } ?? .null, .uuid(claim.epoch.bytes),
+            ]
+        ).affectedRows > 0
     }
 
     /// When the oldest body after the checkpoint was received.

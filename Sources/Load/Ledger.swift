@@ -8,8 +8,8 @@ import Spool
 package final class Ledger: Sendable {
     private struct State {
         var loaded = Books()
-        /// The spool that these are of, once they were read.
-        var spool: SpoolID?
+        /// The spool that these are of, and the epoch of the session that has claimed it, once they were read.
+        var claim: (spool: SpoolID, epoch: SpoolID)?
         /// Lines and refused lines of bodies that are durable but not loaded.
         var unloadedReceived: Int64 = 0
         var unloadedRejected: Int64 = 0
@@ -59,6 +59,9 @@ package final class Ledger: Sendable {
         state.withLock { (max(0, $0.unloadedReceived), max(0, $0.unloadedRejected)) }
     }
 
+    /// Whose the loaded part is: the spool, and the epoch of the session that has claimed it last.
+    var claim: (spool: SpoolID, epoch: SpoolID)? { state.withLock { $0.claim } }
+
     /// A body became durable, or was found in the spool at start.
     package func noteDurable(received: Int, rejected: Int) {
         state.withLock {
@@ -71,13 +74,13 @@ package final class Ledger: Sendable {
     ///
     /// Where they are more than was known here, the answer to a commit was lost: what it loaded is
     /// no longer spooled.
-    func setLoaded(_ books: Books, of spool: SpoolID) {
+    func setLoaded(_ books: Books, of spool: SpoolID, epoch: SpoolID) {
         state.withLock { state in
-            if state.spool == spool {
+            if state.claim?.spool == spool {
                 state.unloadedReceived -= books.received - state.loaded.received
                 state.unloadedRejected -= books.rejected - state.loaded.rejected
             }
-            state.spool = spool
+            state.claim = (spool, epoch)
             state.loaded = books
         }
     }

@@ -73,13 +73,20 @@ extension LoadSession {
         return SpoolMark(row, 0)
     }
 
-    /// Takes back the claim of a spool of which the database knows nothing: it goes on under another id, and
-    /// what was published of it under this one would wait for ever.
+    /// Takes back the claim of a spool of which the database knows less than was loaded: it goes on under
+    /// another id, and what was published of it under this one would wait for ever.
     func disclaim() throws(LoadError) {
+        let claim: [PostgresValue] = [.uuid(spoolID.bytes), .uuid(epoch.bytes)]
         _ = try connection.statement(
             """
             DELETE FROM tapline.spool WHERE id = $1 AND epoch = $2 AND segment = 0 AND received = 0
-            """, [.uuid(spoolID.bytes), .uuid(epoch.bytes)])
+            """, claim)
+        _ = try connection.statement(
+            """
+            UPDATE tapline.spool SET published_received = 0, published_rejected = 0,
+                published_spooled = 0, published_quarantined = 0, published_oldest = NULL
+            WHERE id = $1 AND epoch = $2
+            """, claim)
     }
 
     /// Finds out that a session that has nothing to do is gone, before there is something.

@@ -15,9 +15,8 @@ extension LoadSession {
         try expel(reach, &fold, &open, turn)
         var rows = SpecialRows()
         for unit in fold.specials where open.list(unit) {
-            let campaigns = open.units.value(of: unit).flatMap { open.campaigns(of: $0) }
             let segments = picture.closed.candidates(of: unit) + [open.number]
-            rows.append(unit, in: segments, campaigns)
+            rows.append(unit, in: segments, open.campaigns(of: unit))
         }
         try insert(rows, turn)
         try rename(fold.renamed, open)
@@ -27,8 +26,7 @@ extension LoadSession {
     private func rename(_ units: [Unit], _ open: borrowing OpenSegment) throws(LoadError) {
         var rows = SpecialRows()
         for unit in units {
-            let campaigns = open.units.value(of: unit).flatMap { open.campaigns(of: $0) }
-            rows.append(unit, in: CollectionOfOne(open.number), campaigns)
+            rows.append(unit, in: CollectionOfOne(open.number), open.campaigns(of: unit))
         }
         guard !rows.units.isEmpty else { return }
         _ = try connection.statement(

@@ -128,13 +128,21 @@ package final class Loader: Sendable {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim()
-        if checkpoint == nil, !isNewID, spool.loadedEnd.segment > 0 {
+        // Restored from a backup, or new in the place of another one.
+        let isOlder = !isNewID && checkpoint?.segment ?? 0 < spool.loadedEnd.segment
+        if isOlder, checkpoint == nil {
             try session.disclaim()
             throw .otherHistory
         }
-        let reader = try startReader(from: checkpoint, asking: picture.closed)
+        let reader: BatchReader
+        do throws(LoadError) {
+            reader = try startReader(from: checkpoint, asking: picture.closed)
+        } catch .otherHistory where isOlder {
+            try session.disclaim()
+            throw .otherHistory
+        }
         // Not before: what another history has counted is not of this spool.
-        ledger.setLoaded(session.claimed, of: spool.id)
+        ledger.setLoaded(session.claimed, of: spool.id, epoch: session.epoch)
         // Whatever it has read ahead is read again by the next session, from the checkpoint on.
         defer { endReader(reader) }
         onClaim(checkpoint)

@@ -31,14 +31,15 @@ extension SystemTests {
                 ])
             }
 
-            /// Puts the backup in the place of the database.
-            func restore() throws {
+            /// Puts the backup in the place of the database, changed by some SQL.
+            func restore(with change: String? = nil) throws {
                 let admin = try SQL(cluster.conninfo("postgres"))
                 try admin.rows("CREATE DATABASE restored")
                 try Tapline.tool([
                     "pg_restore", "--exit-on-error", "-d", cluster.conninfo("restored"),
                     backup.path + "/dump",
                 ])
+                if let change { try SQL(cluster.conninfo("restored")).rows(change) }
                 try admin.rows("DROP DATABASE tapline WITH (FORCE)")
                 try admin.rows("ALTER DATABASE restored RENAME TO tapline")
             }
@@ -188,7 +189,12 @@ extension SystemTests {
             }
             let spooled = try rig.spooled()
             #expect(!spooled.isEmpty)
-            try rig.restore()
+            // As of a busy daemon, of which the backup was made.
+            try rig.restore(
+                with: """
+                    UPDATE tapline.spool SET published_received = 7, published_spooled = 7,
+                        published_oldest = now() - interval '1 hour'
+                    """)
             try until("it has noticed\n\(rig.daemon.log)") {
                 rig.daemon.log.contains("under a new id") ? true : nil
             }
@@ -204,6 +210,13 @@ extension SystemTests {
             let unloaded = try SQL(rig.cluster.conninfo()).int(
                 "SELECT count(*) FROM tapline.spool WHERE segment = 0 AND received = 0")
             #expect(unloaded == 0)
+            #expect(try rig.daemon.check().books["other_spools"] == .array([]))
+            let waiting = try SQL(rig.cluster.conninfo()).int(
+                """
+                SELECT count(*) FROM tapline.spool
+                WHERE published_oldest < now() - interval '9 min'
+                """)
+            #expect(waiting == 0)
             #expect(spooled.subtracting(stored).isEmpty, "spooled and not stored")
             // What is neither in the backup nor in the spool is gone, or this would prove nothing.
             #expect(!rig.oracle.acknowledged.subtracting(stored).isEmpty)

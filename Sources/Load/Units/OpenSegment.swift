@@ -236,6 +236,12 @@ struct OpenSegment: ~Copyable {
         return Fields(campaignFields(state.campaign)).text(1).map { [$0] } ?? []
     }
 
+    /// The same of a unit by its name; nil also where the segment does not hold it.
+    func campaigns(of unit: Unit) -> [String]? {
+        guard let state = units.value(of: unit) else { return nil }
+        return campaigns(of: state)
+    }
+
     func isLoose(_ message: UInt64) -> Bool {
         messages.value(of: HashKey(hash: message))?.isLoose ?? false
     }

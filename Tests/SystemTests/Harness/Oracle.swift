@@ -21,7 +21,8 @@ final class Oracle: @unchecked Sendable {
     private(set) var acknowledged: Set<String> = []
     /// Answers that broke the contract.
     private(set) var faults: [String] = []
-    private(set) var retries = 0
+    /// How often each client had no verdict.
+    private var retriesOfClients: [Int: Int] = [:]
     private(set) var bodies = 0
 
     init(_ daemon: Daemon, key: String, seed: UInt64, linesPerBody: Int = 20) {
@@ -69,6 +70,16 @@ final class Oracle: @unchecked Sendable {
         }
     }
 
+    /// Waits until each client has had no verdict once more: all answers that were sent to it before are noted.
+    func waitUntilAllRetry() throws {
+        let before = lock.withLock { retriesOfClients }
+        try until("each client tries again") {
+            let now = lock.withLock { retriesOfClients }
+            return threads.indices.allSatisfy { now[$0, default: 0] > before[$0, default: 0] }
+                ? true : nil
+        }
+    }
+
     private func run(_ number: Int) {
         var random = Random(seed: seed &+ UInt64(number))
         var connection: Connection?
@@ -101,7 +112,7 @@ final class Oracle: @unchecked Sendable {
                 } catch {
                     connection = nil
                 }
-                lock.withLock { retries += 1 }
+                lock.withLock { retriesOfClients[number, default: 0] += 1 }
                 if mayAbandon { break }
                 usleep(UInt32.random(in: 5000..<20000, using: &random))
             }

@@ -141,7 +141,9 @@ package final class Keeper: Sendable {
     ///
     /// - Returns: Whether this daemon's claim of the spool holds, so that there is a place for it.
     @discardableResult
-    private func publish(_ connection: borrowing PostgresConnection) throws(LoadError) -> Bool {
+    func publish(_ connection: borrowing PostgresConnection) throws(LoadError) -> Bool {
+        // First, so that nothing is published under a claim that is younger than the figures.
+        let claim = ledger.claim
         let (received, rejected) = ledger.unloaded
         let statistics = spool.statistics
         let oldest = try oldest(connection)
@@ -153,7 +155,7 @@ package final class Keeper: Sendable {
             """)
         specialUnits.set(Double(special.int64(0, 0) ?? 0))
         // Nothing under an id that is somebody else's, or that the spool has no longer.
-        guard let claim = ledger.claim else { return false }
+        guard let claim else { return false }
         return try connection.statement(
             """
             UPDATE tapline.spool SET published_at = clock_timestamp(), published_received = $2,

@@ -8,7 +8,8 @@ import Spool
 package final class Ledger: Sendable {
     private struct State {
         var loaded = Books()
-        /// The spool that these are of, and the epoch of the session that has claimed it, once they were read.
+        /// The spool that these are of, once they were read.
+        var spool: SpoolID?
         var claim: (spool: SpoolID, epoch: SpoolID)?
         /// Lines and refused lines of bodies that are durable but not loaded.
         var unloadedReceived: Int64 = 0
@@ -59,8 +60,11 @@ package final class Ledger: Sendable {
         state.withLock { (max(0, $0.unloadedReceived), max(0, $0.unloadedRejected)) }
     }
 
-    /// Whose the loaded part is: the spool, and the epoch of the session that has claimed it last.
-    var claim: (spool: SpoolID, epoch: SpoolID)? { state.withLock { $0.claim } }
+    /// Under what this daemon publishes: the id of its spool, and the epoch of the session that has claimed it.
+    var claim: (spool: SpoolID, epoch: SpoolID)? {
+        get { state.withLock { $0.claim } }
+        set { state.withLock { $0.claim = newValue } }
+    }
 
     /// A body became durable, or was found in the spool at start.
     package func noteDurable(received: Int, rejected: Int) {
@@ -74,13 +78,13 @@ package final class Ledger: Sendable {
     ///
     /// Where they are more than was known here, the answer to a commit was lost: what it loaded is
     /// no longer spooled.
-    func setLoaded(_ books: Books, of spool: SpoolID, epoch: SpoolID) {
+    func setLoaded(_ books: Books, of spool: SpoolID) {
         state.withLock { state in
-            if state.claim?.spool == spool {
+            if state.spool == spool {
                 state.unloadedReceived -= books.received - state.loaded.received
                 state.unloadedRejected -= books.rejected - state.loaded.rejected
             }
-            state.claim = (spool, epoch)
+            state.spool = spool
             state.loaded = books
         }
     }

@@ -73,8 +73,8 @@ extension LoadSession {
         return SpoolMark(row, 0)
     }
 
-    /// Takes back the claim of a spool of which the database knows less than was loaded: it goes on under
-    /// another id, and what was published of it under this one would wait for ever.
+    /// Gives up the id of a spool of which the database knows less than was loaded: it goes on under another
+    /// one, and what was published of it under this one would wait for ever. What is counted under it stays.
     func disclaim() throws(LoadError) {
         let claim: [PostgresValue] = [.uuid(spoolID.bytes), .uuid(epoch.bytes)]
         _ = try connection.statement(

@@ -128,7 +128,7 @@ package final class Loader: Sendable {
         var session = try LoadSession(
             database: database, spoolID: spool.id, picture: picture, settings: settings)
         let checkpoint = try session.claim()
-        // Restored from a backup, or new in the place of another one.
+        // The database knows less of the spool than was loaded once: it is restored, or another one.
         let isOlder = !isNewID && checkpoint?.segment ?? 0 < spool.loadedEnd.segment
         if isOlder, checkpoint == nil {
             try session.disclaim()
@@ -137,12 +137,17 @@ package final class Loader: Sendable {
         let reader: BatchReader
         do throws(LoadError) {
             reader = try startReader(from: checkpoint, asking: picture.closed)
-        } catch .otherHistory where isOlder {
-            try session.disclaim()
+        } catch .otherHistory {
+            if isOlder { try session.disclaim() }
             throw .otherHistory
+        } catch {
+            // What cannot be read waits, and others are told of it.
+            ledger.claim = (spool.id, session.epoch)
+            throw error
         }
         // Not before: what another history has counted is not of this spool.
-        ledger.setLoaded(session.claimed, of: spool.id, epoch: session.epoch)
+        ledger.setLoaded(session.claimed, of: spool.id)
+        ledger.claim = (spool.id, session.epoch)
         // Whatever it has read ahead is read again by the next session, from the checkpoint on.
         defer { endReader(reader) }
         onClaim(checkpoint)

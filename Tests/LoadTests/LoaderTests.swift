@@ -326,14 +326,43 @@ private func click(_ number: Int, campaign: String = "c1", eventUID: Bool = true
         // The database says that more of this spool is loaded than it holds: as after a clone.
         try fixture.run(
             """
-            INSERT INTO tapline.spool (id, epoch, segment, "offset", chain)
-            VALUES ('\(id)', gen_random_uuid(), 99, 4096, 12345)
+            INSERT INTO tapline.spool (id, epoch, segment, "offset", chain, published_spooled)
+            VALUES ('\(id)', gen_random_uuid(), 99, 4096, 12345, 7)
             """)
         daemon.loader.start()
         #expect(daemon.waitUntilLoaded())
         #expect(spool.id != id)
+        // The other one still has them.
+        let left = "SELECT published_spooled FROM tapline.spool WHERE id = '\(id)'"
+        #expect(try fixture.int(left) == 7)
         daemon.stop()
         #expect(try fixture.int("SELECT count(*) FROM tapline.event") == 10)
+    }
+
+    @Test func nothingIsPublishedUnderTheClaimOfAnother() throws {
+        let fixture = try Fixture()
+        let spool = try fixture.makeSpool()
+        let (registry, epoch) = (Registry(), SpoolID.random())
+        let ledger = Ledger(registry: registry)
+        let keeper = Keeper(
+            database: { [conninfo = fixture.conninfo] in conninfo }, spool: spool, ledger: ledger,
+            registry: registry)
+        let connection = try PostgresConnection(conninfo: fixture.conninfo)
+        try fixture.run(
+            """
+            INSERT INTO tapline.spool (id, epoch, segment, "offset", chain, published_spooled)
+            VALUES ('\(spool.id)', '\(epoch)', 0, 0, 0, 7)
+            """)
+        let published = "SELECT published_spooled FROM tapline.spool WHERE published_at IS NOT NULL"
+        ledger.noteDurable(received: 3, rejected: 1)
+        #expect(try !keeper.publish(connection), "nothing is claimed")
+        ledger.claim = (spool.id, .random())
+        #expect(try !keeper.publish(connection), "somebody else has claimed it since")
+        #expect(try fixture.int("SELECT published_spooled FROM tapline.spool") == 7)
+        ledger.claim = (spool.id, epoch)
+        #expect(try keeper.publish(connection))
+        #expect(try fixture.int(published) == 2)
+        spool.close()
     }
 
     @Test func aDatabaseRestoredFromABackupIsNoticedByARunningLoader() throws {

@@ -189,11 +189,11 @@ extension SystemTests {
             }
             let spooled = try rig.spooled()
             #expect(!spooled.isEmpty)
-            // As of a busy daemon, of which the backup was made.
+            // As of a busy daemon, of which the backup was made, long ago.
             try rig.restore(
                 with: """
-                    UPDATE tapline.spool SET published_received = 7, published_spooled = 7,
-                        published_oldest = now() - interval '1 hour'
+                    UPDATE tapline.spool SET epoch = gen_random_uuid(), published_received = 7,
+                        published_spooled = 7, published_oldest = now() - interval '1 hour'
                     """)
             try until("it has noticed\n\(rig.daemon.log)") {
                 rig.daemon.log.contains("under a new id") ? true : nil

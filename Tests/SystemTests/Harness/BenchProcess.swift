@@ -4,6 +4,7 @@ import Foundation
 final class BenchProcess {
     let log: String
     let process: ChildProcess
+    private let daemons: [Daemon]
     private let directory = TemporaryDirectory()
     /// How far the log is read, and how many acknowledged bodies are up to there.
     private var read: (offset: UInt64, bodies: Int) = (0, 0)
@@ -12,6 +13,7 @@ final class BenchProcess {
     ///
     /// - Parameter options: Further ones; bodies are of 100 events unless they say otherwise.
     init(_ daemons: [Daemon], key: String, events: Int, _ options: [String] = []) throws {
+        self.daemons = daemons
         log = directory.path + "/run.log"
         let urls = daemons.flatMap { ["--url", $0.url] }
         process = try Tapline.start(
@@ -40,7 +42,13 @@ final class BenchProcess {
 
     /// Waits until so many bodies are acknowledged, or the run has ended.
     func wait(untilAcknowledged count: Int, seconds: Double = 120) throws {
-        try until("\(count) bodies are acknowledged", seconds: seconds) {
+        let states = {
+            self.daemons.map { daemon in
+                let exit = daemon.process?.exit.map { "ended with \($0)" } ?? "runs"
+                return "\(daemon.url) \(exit)\n\(daemon.log.suffix(2_000))"
+            }.joined(separator: "\n")
+        }
+        try until("\(count) bodies are acknowledged\n\(states())", seconds: seconds) {
             acknowledgedBodies >= count || process.exit != nil ? true : nil
         }
     }

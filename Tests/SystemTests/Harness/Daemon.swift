@@ -195,21 +195,26 @@ final class Daemon: @unchecked Sendable {
         return pid
     }
 
-    /// A port that is free now.
+    /// A port that is free now, below those that the kernel gives to connections: the connections of other
+    /// tests could take one of these each time that the daemon is down.
     private static func freePort() throws -> Int {
-        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        // SAFETY: a sockaddr_in is a sockaddr, and its own size is given.
-        let code = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe bind(socket, pointer, size) | getsockname(socket, pointer, &size)
+        for _ in 0..<1_000 {
+            let port = UInt16.random(in: 10_000..<32_768)
+            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(socket) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            // SAFETY: a sockaddr_in is a sockaddr, and its own size is given.
+            let code = unsafe withUnsafePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                    unsafe bind(socket, pointer, size)
+                }
             }
+            if code == 0 { return Int(port) }
         }
-        guard code == 0 else { throw Failure("no free port: errno \(errno)") }
-        return Int(UInt16(bigEndian: address.sin_port))
+        throw Failure("no free port: errno \(errno)")
     }
 }

@@ -38,7 +38,8 @@ extension SystemTests {
 
         /// Restarts a daemon with a rule.
         static func spawn(_ daemon: Daemon, _ rule: String) throws {
-            #expect(try daemon.stop() == .code(0))
+            let status = try daemon.stop()
+            #expect(status == .code(0), "\(daemon.log)")
             daemon.environment = ["TAPLINE_FAILPOINTS": rule]
             try daemon.spawn()
         }
@@ -49,7 +50,8 @@ extension SystemTests {
             try daemon.start()
             try oracle.waitForMore(200)
             try CrashTests.verify(oracle, app)
-            #expect(try daemon.stop() == .code(0))
+            let status = try daemon.stop()
+            #expect(status == .code(0), "\(daemon.log)")
         }
 
         static func expectHit(_ daemon: Daemon, _ rule: String) {

@@ -226,7 +226,7 @@ def beside(one, kinds, chosen, stands_back=True):
         now = daemon.thread_cpu_seconds(one.pid)
     figures = {"p50": measure.percentile(times, 0.50), "p99": measure.percentile(times, 0.99),
                "refused": (one.refused_connections() - refused) / seconds}
-    for name, thread in (("http", "MHD-worker"), ("large_bodies", "large-bodies")):
+    for name, thread in (("http", "MHD-single"), ("large_bodies", "large-bodies")):
         figures[name] = (now[thread] - threads.get(thread, 0)) / seconds
     rates = ", ".join(f"{kind} {value.value / seconds:,.0f}/s" for kind, value in others.rounds)
     log(f"    {'+'.join(kinds) or 'alone':40} p50 {figures['p50']:6.2f} p99 {figures['p99']:6.2f} ms  "

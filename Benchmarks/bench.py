@@ -95,7 +95,7 @@ def round_of(binary, files):
         figures = measure.stored(one, files.loaded)
         threads = figures.pop("threads_us")
         figures |= {"idle_rss": idle, "disk_bytes": measure.disk_bytes(one) / files.count}
-        for name, thread in (("http", "MHD-worker"), ("spool", "spool-commit"),
+        for name, thread in (("http", "MHD-single"), ("spool", "spool-commit"),
                              ("loader", "loader"), ("reader", "loader-read")):
             figures[name + "_us"] = threads.get(thread)
         with measure.RowFiles(one, files.count) as rows:

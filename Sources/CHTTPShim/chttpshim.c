@@ -1,6 +1,8 @@
+#define _GNU_SOURCE
 #include "chttpshim.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 // Leaves a target as it was sent: paths are compared whole and undecoded.
 static size_t leave_escaped(void *context, struct MHD_Connection *connection, char *text) {
@@ -11,7 +13,6 @@ static size_t leave_escaped(void *context, struct MHD_Connection *connection, ch
 
 struct MHD_Daemon *tapline_http_start(const struct tapline_http_options *options) {
     struct MHD_OptionItem items[] = {
-        {MHD_OPTION_LISTEN_SOCKET, options->listener, NULL},
         {MHD_OPTION_CONNECTION_LIMIT, options->connections, NULL},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)options->memory, NULL},
         {MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL},
@@ -20,14 +21,17 @@ struct MHD_Daemon *tapline_http_start(const struct tapline_http_options *options
         {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)options->request_completed, options->context},
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)options->request_line_read, options->context},
         {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
-        {options->threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END,
-         options->threads, NULL},
         {MHD_OPTION_END, 0, NULL},
     };
     return MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, options->may_accept,
-        options->context, options->request_proceeds, options->context, MHD_OPTION_ARRAY, items,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
+            MHD_ALLOW_SUSPEND_RESUME,
+        0, NULL, NULL, options->request_proceeds, options->context, MHD_OPTION_ARRAY, items,
         MHD_OPTION_END);
+}
+
+int tapline_http_accept(int listener, struct sockaddr *address, socklen_t *count) {
+    return accept4(listener, address, count, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
 int tapline_http_socket(struct MHD_Connection *connection) {

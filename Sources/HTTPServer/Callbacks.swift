@@ -8,10 +8,6 @@ import Glibc
 // socket's context is a connection that is retained from STARTED to CLOSED; all calls about one
 // connection come from one thread, between these two.
 
-let mayAccept: MHD_AcceptPolicyCallback = { context, address, _ in
-    unsafe engine(context).registry.mayAccept(ClientAddress(address)) ? .YES : .NO
-}
-
 let connectionChanged: MHD_NotifyConnectionCallback = { context, raw, socketContext, change in
     guard let raw = unsafe raw, let socketContext = unsafe socketContext else { return }
     let engine = unsafe engine(context)

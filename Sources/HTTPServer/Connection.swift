@@ -27,6 +27,8 @@ final class Connection: @unchecked Sendable {
     }
 
     let socket: Int32
+    /// The number of its server thread.
+    let worker: Int
     let address: ClientAddress
     /// Over a connection limit: its first request is answered 503.
     let limitExceeded: Int?
@@ -48,8 +50,11 @@ final class Connection: @unchecked Sendable {
     var discardLimit = 0
     var lingers = false
 
-    init(socket: Int32, address: ClientAddress, limitExceeded: Int?, now: Microseconds) {
+    init(
+        socket: Int32, worker: Int, address: ClientAddress, limitExceeded: Int?, now: Microseconds
+    ) {
         self.socket = socket
+        self.worker = worker
         self.address = address
         self.limitExceeded = limitExceeded
         self.since = now

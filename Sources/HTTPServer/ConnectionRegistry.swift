@@ -11,6 +11,7 @@ import Platform
 final class ConnectionRegistry: Sendable {
     private struct State {
         var connections: [ObjectIdentifier: Connection] = [:]
+        var load: WorkerLoad
         var countsByAddress: [ClientAddress: Int] = [:]
         var lingering: [Lingering] = []
         var recent: [Recent] = []
@@ -61,6 +62,7 @@ final class ConnectionRegistry: Sendable {
         addressConnectionsPerSecondMax = configuration.addressConnectionsPerSecondMax
         monitor = Sync.Monitor(
             State(
+                load: WorkerLoad(workers: configuration.threads),
                 rates: ConnectionRates(
                     perSecondMax: addressConnectionsPerSecondMax,
                     burst: max(connectionsPerAddressMax, addressConnectionsPerSecondMax))))
@@ -72,20 +74,22 @@ final class ConnectionRegistry: Sendable {
 
     // MARK: Calls of the server's threads
 
-    /// Whether one more connection may be taken; asked before anything is made for it.
-    func mayAccept(_ address: ClientAddress) -> Bool {
+    /// Chooses the thread that serves one more connection, before anything is made for it.
+    ///
+    /// - Returns: Nil when it may not be taken.
+    func place(_ socket: Int32, _ address: ClientAddress) -> Int? {
         let now = Clock.monotonic()
         return monitor.withLock { state in
-            guard !state.isDraining else { return false }
-            guard state.connections.count < hardLimit else {
+            guard !state.isDraining else { return nil }
+            guard state.connections.count + state.load.placedCount < hardLimit else {
                 state.refuse(.all, address)
-                return false
+                return nil
             }
             guard state.rates.admit(address, now: now) else {
                 state.refuse(.rate, address)
-                return false
+                return nil
             }
-            return true
+            return state.load.place(socket)
         }
     }
 
@@ -108,7 +112,8 @@ final class ConnectionRegistry: Sendable {
                 exceeded = .address
             }
             let connection = Connection(
-                socket: socket, address: address, limitExceeded: exceeded.map(value), now: now)
+                socket: socket, worker: state.load.begin(socket), address: address,
+                limitExceeded: exceeded.map(value), now: now)
             state.connections[ObjectIdentifier(connection)] = connection
             state.countsByAddress[address.network] = countOfAddress + 1
             state.statistics.connectionsAccepted += 1
@@ -130,6 +135,7 @@ final class ConnectionRegistry: Sendable {
             guard state.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else {
                 return false
             }
+            state.load.end(on: connection.worker)
             let wasLingering = !state.lingering.isEmpty
             let count = state.countsByAddress[connection.address.network, default: 1] - 1
             state.countsByAddress[connection.address.network] = count > 0 ? count : nil

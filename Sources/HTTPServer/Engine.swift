@@ -15,19 +15,16 @@ final class Engine: Sendable {
         self.registry = ConnectionRegistry(configuration)
     }
 
-    /// Starts libmicrohttpd on a listening socket.
+    /// Starts libmicrohttpd with one thread, which serves the connections that it is given.
     ///
     /// - Returns: Nil with `errno` set when it could not start. The engine must outlive it.
-    func start(listener: Int32) -> OpaquePointer? {
+    func startWorker() -> OpaquePointer? {
         var options = unsafe tapline_http_options()
-        unsafe options.listener = listener
-        unsafe options.threads = UInt32(configuration.threads)
         unsafe options.connections = UInt32(registry.hardLimit + 64)
         // The headers and libmicrohttpd's list of them, about 72 bytes each, share a connection's
         // memory. All of it is cleared for each request, so more than needed costs: 9 us at 128 KiB.
         unsafe options.memory = configuration.headerBytesMax + 16 * 1024
         unsafe options.context = Unmanaged.passUnretained(self).toOpaque()
-        unsafe options.may_accept = mayAccept
         unsafe options.connection_changed = connectionChanged
         unsafe options.request_line_read = requestLineRead
         unsafe options.request_proceeds = requestProceeds

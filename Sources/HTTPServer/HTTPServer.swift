@@ -1,11 +1,11 @@
-internal import CHTTPShim
-internal import CMicrohttpd
 import Glibc
 import Platform
+import Synchronization
 
 /// An HTTP/1.1 server on libmicrohttpd.
 ///
-/// A few threads wait with epoll, read requests and call the handler there. An answer
+/// A few threads wait with epoll, read requests and call the handler there; one more takes the
+/// connections for them. An answer
 /// that comes later suspends the connection and costs no thread. The server knows nothing of what
 /// it serves.
 @safe
@@ -17,12 +17,10 @@ package final class HTTPServer: Sendable {
 
     private let engine: Engine
     private let reaper: Thread
-    @safe private struct Daemon {
-        // SAFETY: not nil from `init` to `stop`, which takes it under the lock.
-        var daemon: OpaquePointer?
-        let listener: Int32
-    }
-    private let daemon: Sync.Monitor<Daemon>
+    private let listener: ListenSocket
+    private let acceptor: Acceptor
+    private let acceptorThread: Thread
+    private let isStopped = Atomic(false)
 
     /// Starts to listen and to serve.
     ///
@@ -37,7 +35,7 @@ package final class HTTPServer: Sendable {
             configuration.listen, unreadMilliseconds: configuration.writeTimeoutMilliseconds)
         let engine = Engine(configuration: configuration, handler: handler)
         Self.raiseDescriptorLimit(to: engine.registry.hardLimit + 256)
-        guard let started = unsafe engine.start(listener: listener.descriptor) else {
+        guard let acceptor = Acceptor(listener, engine) else {
             let reason = unsafe String(cString: strerror(errno)).lowercased()
             close(listener.descriptor)
             throw .couldNotStart(configuration.listen, reason: reason)
@@ -45,8 +43,9 @@ package final class HTTPServer: Sendable {
         self.engine = engine
         address = configuration.listen
         port = listener.port
-        daemon = unsafe Sync.Monitor(
-            Daemon(daemon: started, listener: listener.descriptor))
+        self.listener = listener
+        self.acceptor = acceptor
+        acceptorThread = Thread.start(name: "http-accept", isPrompt: true) { acceptor.run() }
         reaper = Thread.start(name: "http-timeouts") {
             engine.registry.reap(
                 answer: { failure in
@@ -66,15 +65,10 @@ package final class HTTPServer: Sendable {
     ///
     /// - Parameter drainSeconds: How long requests under way may take.
     package func stop(drainSeconds: Int) {
-        let (running, listener) = unsafe daemon.withLock { state in
-            let running = unsafe state.daemon
-            unsafe state.daemon = nil
-            return unsafe (running, state.listener)
-        }
-        guard let running = unsafe running else { return }
-        // SAFETY: taken out above, so nobody else stops it; `MHD_stop_daemon` ends its use.
-        unsafe MHD_quiesce_daemon(running)
-        close(listener)
+        guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        acceptor.stop()
+        acceptorThread.join()
+        close(listener.descriptor)
         let registry = engine.registry
         registry.drain()
         let deadline = Clock.deadline(inMilliseconds: drainSeconds * 1000)
@@ -85,7 +79,7 @@ package final class HTTPServer: Sendable {
             _ = registry.waitForRequests(until: Clock.deadline(inMilliseconds: 1000))
         }
         registry.stop { _ in Response(status: 503) }
-        unsafe MHD_stop_daemon(running)
+        acceptor.endWorkers()
         registry.endReaping()
         reaper.join()
     }

@@ -29,9 +29,7 @@ struct ListenSocket {
         // SAFETY: the list lives until `freeaddrinfo`.
         let info = unsafe first.pointee
         let descriptor = unsafe socket(
-            info.ai_family,
-            info.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue),
-            0)
+            info.ai_family, info.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .couldNotListen(address, reason: Self.reason(errno)) }
         Self.set(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
         Self.set(

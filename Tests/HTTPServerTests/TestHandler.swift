@@ -42,6 +42,7 @@ final class TestHandler: HTTPHandler {
             Thread.start(name: "defer") {
                 exchange.accept(body: Counter(exchange, self, .count))
             }
+        case "/thread": exchange.respond(.json(status: 200, "\(pthread_self())"))
         case "/silent": break
         default: exchange.respond(.json(status: 404, "{\"path\":\"\(exchange.target.path)\"}"))
         }

@@ -1,24 +1,26 @@
-// What Swift cannot call of libmicrohttpd: its variadic functions.
+// What Swift cannot call: the variadic functions of libmicrohttpd, and accept4.
 #pragma once
 #include <microhttpd.h>
 #include <stddef.h>
 
 /// How to start; every member has to be set.
 struct tapline_http_options {
-    int listener;               // a bound, listening, non-blocking socket
-    unsigned int threads;       // at least 1
-    unsigned int connections;   // at one time, in all
+    unsigned int connections;   // at one time
     size_t memory;              // bytes of buffer of one connection
     void *context;              // handed to every callback
-    MHD_AcceptPolicyCallback may_accept;
     MHD_NotifyConnectionCallback connection_changed;
     void *(*request_line_read)(void *, const char *, struct MHD_Connection *);
     MHD_AccessHandlerCallback request_proceeds;
     MHD_RequestCompletedCallback request_completed;
 };
 
-/// MHD_start_daemon with an epoll thread. NULL with errno set when it could not start.
+/// MHD_start_daemon with an epoll thread, to which MHD_add_connection gives connections. NULL with errno
+/// set when it could not start.
 struct MHD_Daemon *tapline_http_start(const struct tapline_http_options *options);
+
+/// Waits for a connection. Its socket, which does not block, or -1 with errno set. `count` is the room for the
+/// address in bytes, and becomes what it takes.
+int tapline_http_accept(int listener, struct sockaddr *address, socklen_t *count);
 
 /// The socket of a connection, or -1.
 int tapline_http_socket(struct MHD_Connection *connection);

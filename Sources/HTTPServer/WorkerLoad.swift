@@ -1,0 +1,29 @@
+/// How many connections each of the server's threads has.
+///
+/// A thread keeps a connection as long as it is open, so the one that has the fewest gets the next.
+struct WorkerLoad {
+    private var open: [Int]
+    /// The threads of the connections that were handed over and have not been seen since, by their
+    /// sockets.
+    private var placed: [Int32: Int] = [:]
+
+    init(workers: Int) { open = Array(repeating: 0, count: workers) }
+
+    /// How many were handed over and have not been seen since.
+    var placedCount: Int { placed.count }
+
+    /// Chooses the thread for a connection.
+    mutating func place(_ socket: Int32) -> Int {
+        let worker = open.indices.min { open[$0] < open[$1] }!
+        open[worker] += 1
+        // The last one of this number was closed before its thread could begin with it.
+        if let lost = placed.updateValue(worker, forKey: socket) { open[lost] -= 1 }
+        return worker
+    }
+
+    /// The thread that was chosen for a connection, which begins with it.
+    mutating func begin(_ socket: Int32) -> Int { placed.removeValue(forKey: socket)! }
+
+    /// A connection of a thread has ended.
+    mutating func end(on worker: Int) { open[worker] -= 1 }
+}

@@ -29,6 +29,21 @@ extension SystemTests {
             #expect(type.hasPrefix("text/plain; version=0.0.4"))
         }
 
+        @Test func openFilesAreCountedWithTheConnections() throws {
+            let daemon = try Daemon().start()
+            let connections = try (0..<100).map { _ in try daemon.connect() }
+            try until("all are taken") {
+                try daemon.metric("tapline_http_connections") > 100 ? true : nil
+            }
+            let pid = try #require(daemon.process).pid
+            let listed = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd")
+            let counted = try Int(daemon.metric("process_open_fds"))
+            // The connection of the request, and what other threads open and close meanwhile.
+            #expect(abs(counted - listed.count) <= 8, "\(counted) of \(listed.count)")
+            #expect(counted > connections.count)
+            #expect(try daemon.stop() == .code(0))
+        }
+
         static let promtool = ["/usr/bin/promtool", "/usr/local/bin/promtool"]
             .first { FileManager.default.isExecutableFile(atPath: $0) }
 

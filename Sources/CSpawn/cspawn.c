@@ -8,6 +8,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -73,10 +74,11 @@ static int aside(int descriptor) {
 
 static void child(const char *path, char *const *arguments, char *const *environment,
                   const struct tapline_user *user, const gid_t *groups, int group_count,
-                  int output, int third, int fourth, int report) {
+                  int niceness, int output, int third, int fourth, int report) {
     default_signals();
     setsid();
     umask(077);
+    if (getpriority(PRIO_PROCESS, 0) < niceness) setpriority(PRIO_PROCESS, 0, niceness);
     report = aside(report);
     output = aside(output);
     third = aside(third);
@@ -101,8 +103,8 @@ static void child(const char *path, char *const *arguments, char *const *environ
 }
 
 pid_t tapline_spawn(const char *path, char *const *arguments, char *const *environment,
-                    const struct tapline_user *user, int output, int third, int fourth,
-                    int *error) {
+                    const struct tapline_user *user, int niceness, int output, int third,
+                    int fourth, int *error) {
     gid_t groups[GROUPS_MAX];
     int group_count = GROUPS_MAX;
     if (user != NULL && getgrouplist(user->name, user->gid, groups, &group_count) < 0) {
@@ -120,8 +122,8 @@ pid_t tapline_spawn(const char *path, char *const *arguments, char *const *envir
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
-        child(path, arguments, environment, user, groups, group_count, output, third, fourth,
-              report[1]);
+        child(path, arguments, environment, user, groups, group_count, niceness, output, third,
+              fourth, report[1]);
     }
     int code = pid < 0 ? errno : 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -88,7 +88,8 @@ package final class IngestService: HTTPHandler {
         self.routes = routes
         parser = BodyParser(settings)
         largeBodies = FairWorkers(
-            name: "large-bodies", threads: settings.largeBodyThreads, niceness: 10)
+            name: "large-bodies", threads: settings.largeBodyThreads,
+            niceness: Thread.behindAnswers)
         rates = ServiceRates(
             requestsPerSecondMax: settings.keyRequestsPerSecondMax,
             eventsPerSecondMax: settings.keyEventsPerSecondMax,

@@ -65,7 +65,7 @@ final class BatchReader: Sendable {
         // Handed to the thread, to which it belongs from then on.
         let handed = Sync.Monitor<SpoolReader?>(reader)
         thread.withLock {
-            $0 = Thread.start(name: "loader-read", niceness: Loader.niceness) { [self] in
+            $0 = Thread.start(name: "loader-read", niceness: Thread.behindAnswers) { [self] in
                 if let reader = handed.withLock({ $0.take() }) { run(reader) }
             }
         }

@@ -56,7 +56,7 @@ package final class Keeper: Sendable {
     /// Starts the thread.
     package func start() {
         thread.withLock {
-            $0 = Thread.start(name: "keeper", niceness: Loader.niceness) { self.run() }
+            $0 = Thread.start(name: "keeper", niceness: Thread.behindAnswers) { self.run() }
         }
     }
 

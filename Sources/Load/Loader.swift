@@ -16,9 +16,6 @@ package final class Loader: Sendable {
         var reader: BatchReader?
     }
 
-    /// Of the threads that load: who waits for an answer goes first.
-    static let niceness = 10
-
     private let database: @Sendable () throws(PostgresError) -> String
     private let spool: Spool
     private let settings: LoadSettings
@@ -58,7 +55,7 @@ package final class Loader: Sendable {
     /// Starts the thread.
     package func start() {
         thread.withLock {
-            $0 = Thread.start(name: "loader", niceness: Loader.niceness) { self.run() }
+            $0 = Thread.start(name: "loader", niceness: Thread.behindAnswers) { self.run() }
         }
     }
 

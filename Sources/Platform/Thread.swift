@@ -38,6 +38,10 @@ package final class Thread: @unchecked Sendable {
         return Thread(handle: handle)
     }
 
+    /// The niceness of work that no client waits for, of the daemon and of its database: who waits for an
+    /// answer goes first.
+    package static let behindAnswers = 10
+
     /// Makes the threads that `body` starts prompt: they run as soon as they are woken, though others,
     /// of this and other programs, have not used up their turn. Their share of the processors is the same.
     package static func promptly<Result>(_ body: () -> Result) -> Result {

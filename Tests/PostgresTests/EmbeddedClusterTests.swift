@@ -28,6 +28,25 @@ import Testing
         #expect(try !rig.isServerAlive)
     }
 
+    /// From a thread that stands back further, too: a server that is started again is no other.
+    @Test(arguments: [(0, 10), (10, 10), (15, 15)])
+    func theServerAndItsSessionsStandBack(caller: Int, expected: Int) throws {
+        let rig = try ClusterRig()
+        let cluster = try rig.makeCluster()
+        let started = Sync.Monitor<Result<String, PostgresError>?>(nil)
+        Thread.start(name: "starter", niceness: caller) {
+            let result = Result { () throws(PostgresError) in try cluster.start() }
+            started.withLock { $0 = result }
+            started.broadcast()
+        }
+        let connection = try PostgresConnection(conninfo: started.wait { $0 }!.get())
+        let session = try connection.query("SELECT pg_backend_pid()::int8").int64(0, 0)
+        for pid in [try #require(rig.postmaster), Int32(try #require(session))] {
+            #expect(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(pid)) == expected)
+        }
+        try cluster.stop()
+    }
+
     @Test func aDurableServerHasItsSettings() throws {
         let rig = try ClusterRig()
         var options = EmbeddedOptions()

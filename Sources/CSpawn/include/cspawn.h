@@ -20,14 +20,15 @@ bool tapline_user_numbered(uid_t uid, struct tapline_user *user);
 //
 // environment: an empty one keeps the caller's.
 // user: the user to become, with its groups; NULL keeps the caller's.
+// niceness: how far it stands back, unless the caller does so further.
 // output: becomes standard output and error; -1 is /dev/null, as standard input is.
 // third, fourth: descriptors that become 3 and 4; -1 leaves them closed. No other stays open.
 //
 // Returns the process id of the child, which the caller must wait for, or -1 with the errno value
 // of what failed, execve included, in *error.
 pid_t tapline_spawn(const char *path, char *const *arguments, char *const *environment,
-                    const struct tapline_user *user, int output, int third, int fourth,
-                    int *error);
+                    const struct tapline_user *user, int niceness, int output, int third,
+                    int fourth, int *error);
 
 // Whether a user other than the caller may search the directory `path`, its parents included.
 // Asks the kernel from a child that has become the user.

@@ -100,8 +100,9 @@ struct ClusterStarter {
                 [
                     programs.directory + "/postgres", "-D", place.path + "/data",
                     "-c", "cluster_name=" + layout.clusterName,
-                ], environment: ServerPrograms.environment, user: user, output: log.descriptor,
-                third: place.descriptor, fourth: alive.descriptor)
+                ], environment: ServerPrograms.environment, user: user,
+                niceness: Thread.behindAnswers, output: log.descriptor, third: place.descriptor,
+                fourth: alive.descriptor)
         }
         onChild(pid)
         Watchdog.ensure(layout, options, onChild: onChild)

@@ -42,12 +42,13 @@ enum Spawn {
     /// - Parameters:
     ///   - arguments: The program's path, then its arguments.
     ///   - environment: `NAME=value` each; none keeps this process's.
+    ///   - niceness: How far it stands back, unless the caller does so further.
     ///   - output: Becomes its standard output and error; -1 is /dev/null.
     ///   - third: Becomes its descriptor 3, `fourth` its descriptor 4; -1 for none.
     /// - Returns: Its process id, which has to be waited for.
     static func start(
         _ arguments: [String], environment: [String] = [], user: ServerUser? = nil,
-        output: Int32 = -1, third: Int32 = -1, fourth: Int32 = -1
+        niceness: Int = 0, output: Int32 = -1, third: Int32 = -1, fourth: Int32 = -1
     ) throws(SystemError) -> Int32 {
         var texts = unsafe arguments.map { unsafe strdup($0) } + [nil]
         var variables = unsafe environment.map { unsafe strdup($0) } + [nil]
@@ -57,11 +58,11 @@ enum Spawn {
         var pid: Int32
         if var user = user?.raw {
             pid = unsafe tapline_spawn(
-                arguments[0], &texts, &variables, &user, output, third,
+                arguments[0], &texts, &variables, &user, Int32(niceness), output, third,
                 fourth, &code)
         } else {
             pid = unsafe tapline_spawn(
-                arguments[0], &texts, &variables, nil, output, third,
+                arguments[0], &texts, &variables, nil, Int32(niceness), output, third,
                 fourth, &code)
         }
         guard pid > 0 else { throw SystemError(code: code, action: "start", path: arguments[0]) }

@@ -281,6 +281,17 @@ struct Shape: CustomTestStringConvertible, Sendable {
         for client in clients { #expect(try client.answer().status == 200) }
         server.server.stop(drainSeconds: 1)
     }
+
+    /// libmicrohttpd must not be asked to end listening (`MHD_quiesce_daemon`): with epoll it aborts the
+    /// process when one of its threads wakes at that moment.
+    @Test func aServerStopsWhileClientsConnect() throws {
+        for round in 0..<300 {
+            let server = try TestServer { $0.threads = 4 }
+            let clients = try (0..<round % 8).map { _ in try server.client() }
+            server.server.stop(drainSeconds: 1)
+            for client in clients { client.close() }
+        }
+    }
 }
 
 extension RawClient {

@@ -10,9 +10,11 @@
 
 Tapline and the peer get the same bodies from the same generator. The time to an answer is taken
 with 8 connections at full speed, and at one rate for both, half of what the peer stores. Single
-events come over 100 connections for some seconds, with everything running.
+events come over 100 connections for some seconds, with everything running. The database of the daemon
+stands back behind it (nice 10); while a peer is measured it does not.
 """
 import argparse
+import contextlib
 import os
 import shutil
 
@@ -52,19 +54,22 @@ def round_of(binary, server, files, count):
         figures["tapline"] = ours["stored"]
         figures |= {f"tapline_full_{p}": ours[p] / 1000 for p in ("p50", "p99")}
         one.sql("CHECKPOINT")
-        theirs = load.post(other.port, other.key, files["bodies"])
+        stance = {"tapline": contextlib.nullcontext, "peer": one.database_for_others}
+        with one.database_for_others():
+            theirs = load.post(other.port, other.key, files["bodies"])
         figures["peer"] = theirs["events"] / theirs["seconds"]
         figures |= {f"peer_full_{p}": theirs[p] / 1000 for p in ("p50", "p99")}
         if other.rows() != count:
             daemon.fail(f"the peer stored {other.rows():,} of {count:,} events")
-        with measure.RowFiles(one, count) as rows:
+        with measure.RowFiles(one, count) as rows, one.database_for_others():
             figures["limit"] = measure.limit(one, rows)
             for sessions in (1, 4):
                 figures[f"staged_{sessions}"] = measure.staged(one, rows, sessions)
         for name, server_port, key in (("tapline", one.port, one.key),
                                        ("peer", other.port, other.key)):
-            single = load.post(server_port, key, files["singles"], connections=100, plain=True,
-                               seconds=5)
+            with stance[name]():
+                single = load.post(server_port, key, files["singles"], connections=100,
+                                   plain=True, seconds=5)
             figures[name + "_single"] = single["events"] / single["seconds"]
             if name == "tapline":
                 count += single["events"]
@@ -72,8 +77,9 @@ def round_of(binary, server, files, count):
         figures["rate"] = figures["peer"] / 2
         for name, server_port, key in (("tapline", one.port, one.key),
                                        ("peer", other.port, other.key)):
-            paced = load.post(server_port, key, files["paced"], seconds=8,
-                              rate=figures["rate"] / events.BODY_EVENTS)
+            with stance[name]():
+                paced = load.post(server_port, key, files["paced"], seconds=8,
+                                  rate=figures["rate"] / events.BODY_EVENTS)
             figures |= {f"{name}_{p}": paced[p] / 1000 for p in ("p50", "p99")}
             if name == "tapline":
                 one.wait_until_stored(count + paced["events"])
@@ -114,7 +120,8 @@ def main():
     text = "\n\n".join([
         "## Beside its peers",
         "What each line means: `Benchmarks/compare.py`. All of it in one run on one PostgreSQL "
-        f"with the settings of\nthe embedded one; the Python server runs under {chosen.server}.",
+        "with the settings of\nthe embedded one, at nice 0 for the peers; the Python server runs "
+        f"under {chosen.server}.",
         document.heading(f"{document.times(chosen.rounds, 'round')} of {chosen.events:,} events"),
         table.text()])
     print(text)

@@ -11,7 +11,7 @@
 Tapline and the peer get the same bodies from the same generator. The time to an answer is taken
 with 8 connections at full speed, and at one rate for both, half of what the peer stores. Single
 events come over 100 connections for some seconds, with everything running. The database of the daemon
-stands back behind it (nice 10); while a peer is measured it does not.
+stands back behind it (nice 10), where the kernel heeds that; while a peer is measured it does not.
 """
 import argparse
 import contextlib

@@ -134,9 +134,10 @@ class Daemon:
 
     def _set_database_niceness(self, niceness):
         postmaster = self.postmaster()
+        os.setpriority(os.PRIO_PROCESS, postmaster, niceness)
         with open(f"/proc/{postmaster}/task/{postmaster}/children") as file:
             children = [int(word) for word in file.read().split()]
-        for pid in (postmaster, *children):
+        for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, pid, niceness)
 

@@ -78,7 +78,7 @@ static void child(const char *path, char *const *arguments, char *const *environ
     default_signals();
     setsid();
     umask(077);
-    if (getpriority(PRIO_PROCESS, 0) < niceness) setpriority(PRIO_PROCESS, 0, niceness);
+    if (niceness > 0 && getpriority(PRIO_PROCESS, 0) < niceness) setpriority(PRIO_PROCESS, 0, niceness);
     report = aside(report);
     output = aside(output);
     third = aside(third);

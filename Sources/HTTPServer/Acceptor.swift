@@ -35,7 +35,7 @@ final class Acceptor: Sendable {
         unsafe self.workers = workers
     }
 
-    /// Makes ``run()`` return; connections that nobody has taken are reset once the socket is closed.
+    /// Makes ``run()`` return; connections that nobody has taken are reset.
     func stop() { shutdown(listener.descriptor, Int32(SHUT_RD)) }
 
     /// Takes connections until ``stop()``.
@@ -64,7 +64,9 @@ final class Acceptor: Sendable {
             return
         }
         // It closes the socket if it cannot take it.
-        unsafe _ = MHD_add_connection(workers[worker], socket, address, count)
+        if unsafe MHD_add_connection(workers[worker], socket, address, count) == .NO {
+            registry.unplace(socket)
+        }
     }
 
     /// Waits a little where the kernel has no room for one more.

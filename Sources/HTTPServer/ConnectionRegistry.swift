@@ -93,6 +93,9 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
+    /// Takes back what ``place(_:_:)`` has chosen, for a connection that its thread could not be given.
+    func unplace(_ socket: Int32) { monitor.withLock { $0.load.unplace(socket) } }
+
     private func value(_ limit: ConnectionLimit) -> Int {
         switch limit {
         case .all: connectionsMax

@@ -1,6 +1,7 @@
 import Glibc
 
-/// The listening socket, opened here and not by libmicrohttpd so that its errors have names.
+/// The listening socket. Opened here, and not by libmicrohttpd, so that its errors have names and
+/// connections are taken by ``Acceptor``.
 struct ListenSocket {
     let descriptor: Int32
     let port: Int

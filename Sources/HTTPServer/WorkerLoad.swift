@@ -14,11 +14,17 @@ struct WorkerLoad {
 
     /// Chooses the thread for a connection.
     mutating func place(_ socket: Int32) -> Int {
+        // The last one of this number was closed before its thread could begin with it.
+        unplace(socket)
         let worker = open.indices.min { open[$0] < open[$1] }!
         open[worker] += 1
-        // The last one of this number was closed before its thread could begin with it.
-        if let lost = placed.updateValue(worker, forKey: socket) { open[lost] -= 1 }
+        placed[socket] = worker
         return worker
+    }
+
+    /// Forgets a connection that no thread has begun with.
+    mutating func unplace(_ socket: Int32) {
+        if let worker = placed.removeValue(forKey: socket) { open[worker] -= 1 }
     }
 
     /// The thread that was chosen for a connection, which begins with it.

@@ -20,7 +20,7 @@ bool tapline_user_numbered(uid_t uid, struct tapline_user *user);
 //
 // environment: an empty one keeps the caller's.
 // user: the user to become, with its groups; NULL keeps the caller's.
-// niceness: how far it stands back, unless the caller does so further.
+// niceness: how far it stands back, unless the caller does so further; 0 is as the caller.
 // output: becomes standard output and error; -1 is /dev/null, as standard input is.
 // third, fourth: descriptors that become 3 and 4; -1 leaves them closed. No other stays open.
 //

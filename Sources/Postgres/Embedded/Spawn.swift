@@ -42,7 +42,7 @@ enum Spawn {
     /// - Parameters:
     ///   - arguments: The program's path, then its arguments.
     ///   - environment: `NAME=value` each; none keeps this process's.
-    ///   - niceness: How far it stands back, unless the caller does so further.
+    ///   - niceness: How far it stands back, unless the caller does so further; 0 is as the caller.
     ///   - output: Becomes its standard output and error; -1 is /dev/null.
     ///   - third: Becomes its descriptor 3, `fourth` its descriptor 4; -1 for none.
     /// - Returns: Its process id, which has to be waited for.

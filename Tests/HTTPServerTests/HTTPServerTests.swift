@@ -289,6 +289,7 @@ struct Shape: CustomTestStringConvertible, Sendable {
             let server = try TestServer { $0.threads = 4 }
             let clients = try (0..<round % 8).map { _ in try server.client() }
             server.server.stop(drainSeconds: 1)
+            #expect(server.server.statistics.connections == 0)
             for client in clients { client.close() }
         }
     }

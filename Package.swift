@@ -141,8 +141,9 @@ let package = Package(
         tests(
             "LoadTests",
             [
-                "Load", "Ingest", "Report", "Postgres", "PostgresTesting", "PythonTesting", "Spool",
-                "Event", "Metrics", "Platform", "Schema",
+                "Load", "Ingest", "Report", "Explain", "Postgres", "PostgresTesting",
+                "PythonTesting",
+                "Spool", "Event", "Metrics", "Platform", "Schema",
             ]),
         // Not part of `tapline`: `swift run -c release ingest-bench`.
         .executableTarget(

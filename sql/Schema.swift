@@ -35,6 +35,9 @@ package enum Schema {
         Migration(
             version: 19, name: "old_versions",
             sql: text(PackageResources._019_old_versions_sql)),
+        Migration(
+            version: 20, name: "inbox_segments",
+            sql: text(PackageResources._020_inbox_segments_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

@@ -49,6 +49,7 @@ extension Explainer {
         var fresh = Set(
             explanation.events.filter { $0.stored != nil && $0.row.unit.message != 0 }
                 .map { Hex.encode($0.row.unit.message.bigEndianBytes) })
+        let withInbox = fresh.isEmpty ? [] : try Segments.withInbox(connection)
         while !fresh.isEmpty {
             known.formUnion(fresh)
             guard known.count <= Self.messagesMax else {
@@ -63,7 +64,7 @@ extension Explainer {
                 UNION
                 SELECT DISTINCT encode(tapline.unit_message(e.unit), 'hex')
                 FROM tapline.event e
-                WHERE \(MessageRange.sql(fresh, "e.inbox_unit")) AND e.message_uid IS NOT NULL
+                WHERE \(MessageRange.inbox(fresh, in: withInbox)) AND e.message_uid IS NOT NULL
                 """)
             fresh = Set((0..<rows.rows).compactMap { rows.string($0, 0) }).subtracting(known)
         }

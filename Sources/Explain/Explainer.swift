@@ -101,12 +101,14 @@ package struct Explainer: ~Copyable {
             """, [.text(uid), app.map { .text($0) } ?? .null])
         let messages = (0..<ranges.rows).compactMap { ranges.string($0, 0) }
         if !messages.isEmpty {
-            // By index.
-            try readStored(
-                connection,
-                where: "(\(MessageRange.sql(messages, "e.unit")) "
-                    + "OR \(MessageRange.sql(messages, "e.inbox_unit"))) "
-                    + "AND (e.message_uid IN ($1, '') OR e.inbox_message_uid = $1)")
+            // By index; of those that are found both ways once.
+            let ofMessage = MessageRange.sql(messages, "e.unit")
+            let ofInbox = MessageRange.inbox(messages, in: try Segments.withInbox(connection))
+            for range in [ofMessage, "\(ofInbox) AND NOT \(ofMessage)"] {
+                try readStored(
+                    connection,
+                    where: "\(range) AND (e.message_uid IN ($1, '') OR e.inbox_message_uid = $1)")
+            }
         }
         guard explanation.events.isEmpty else {
             return note("it is a message; no event was looked for that has it as event_uid")

@@ -30,6 +30,14 @@ enum MessageRange {
         }
         return "(\(ranges.joined(separator: " OR ")))"
     }
+
+    /// SQL that is true for events that name inbox messages.
+    ///
+    /// - Parameter segments: Those whose events may name any; the others have no index for it.
+    static func inbox(_ messages: some Sequence<String>, in segments: [Int64]) -> String {
+        let list = segments.map(String.init).joined(separator: ",")
+        return "(e.segment = ANY ('{\(list)}') AND \(sql(messages, "e.inbox_unit")))"
+    }
 }
 
 extension [UInt8] {

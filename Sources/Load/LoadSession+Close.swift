@@ -45,7 +45,8 @@ extension LoadSession {
         let closing = ClosingID.random()
         var identities: IdentityFile.Content?
         // The index takes longer than the filter and what goes into the file.
-        try connection.statement(Segments.index(full)) {
+        let hasInbox = box.segment.hasInbox
+        try connection.statement(Segments.index(full, hasInbox: hasInbox)) {
             heavy = box.segment.heavyUnits(events: heavyUnitEvents)
             filter = box.segment.makeFilter(rowsMax: segmentRowsMax, heavy: heavy)
             if picture.closed.hasFiles { identities = .init(box.segment) }
@@ -62,12 +63,13 @@ extension LoadSession {
         if !heavy.isEmpty { try closeHeavy(heavy, &box.segment, &filter, turn) }
         _ = try connection.statement(
             """
-            UPDATE tapline.segment SET state = 'closing', rows = $2, filter = $3, closing = $4
+            UPDATE tapline.segment
+            SET state = 'closing', rows = $2, filter = $3, closing = $4, has_inbox = $5
             WHERE segment = $1
             """,
             [
                 .int32(Int32(full)), .int64(Int64(turn.segmentRows)), .bytes(filter.bytes),
-                .uuid(closing.bytes),
+                .uuid(closing.bytes), .bool(hasInbox),
             ])
         Failpoint.reach("load.close")
         // If this fails, the open segment is read again.

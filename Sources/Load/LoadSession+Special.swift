@@ -132,16 +132,19 @@ extension LoadSession {
     private func olderNamers(
         of units: Set<Unit>, messages: Set<UInt64>
     ) throws(LoadError) -> [Unit: Set<Unit>] {
-        guard picture.closed.count > 0 else { return [:] }
+        guard picture.closed.count > 0, !units.isEmpty || !messages.isEmpty else { return [:] }
+        // Without the index each question would be a scan.
+        let withInbox = Set(try Segments.withInbox(connection).map { Int($0) })
         var requests = Requests()
         for unit in units {
-            for segment in picture.closed.segments(holding: .named(unit)) {
+            for segment in picture.closed.segments(holding: .named(unit))
+            where withInbox.contains(segment) {
                 requests.insert(.only(unit), in: segment)
             }
         }
         // Few messages ever: no filter knows of them.
         if !messages.isEmpty {
-            for segment in picture.closed.all {
+            for segment in picture.closed.all where withInbox.contains(segment) {
                 for message in messages { requests.insert(.all(of: message), in: segment) }
             }
         }

@@ -159,13 +159,28 @@ package enum Segments {
     }
 
     /// SQL that makes the indexes of a segment that takes no more rows.
-    static func index(_ segment: Int) -> String {
-        """
-        CREATE UNIQUE INDEX IF NOT EXISTS event_\(segment)_unit_key
-            ON tapline.event_\(segment) (unit, key);
-        CREATE INDEX IF NOT EXISTS event_\(segment)_inbox_unit
-            ON tapline.event_\(segment) (inbox_unit) WHERE inbox_unit IS NOT NULL
-        """
+    ///
+    /// - Parameter hasInbox: Whether its events may name inbox messages: an index of none takes a scan of all.
+    static func index(_ segment: Int, hasInbox: Bool = true) -> String {
+        let unique = """
+            CREATE UNIQUE INDEX IF NOT EXISTS event_\(segment)_unit_key
+                ON tapline.event_\(segment) (unit, key)
+            """
+        guard hasInbox else { return unique }
+        return """
+            \(unique);
+            CREATE INDEX IF NOT EXISTS event_\(segment)_inbox_unit
+                ON tapline.event_\(segment) (inbox_unit) WHERE inbox_unit IS NOT NULL
+            """
+    }
+
+    /// The segments whose events may name inbox messages: of the others none is to be asked for one.
+    package static func withInbox(
+        _ connection: borrowing PostgresConnection
+    ) throws(LoadError) -> [Int64] {
+        let rows = try connection.statement(
+            "SELECT segment::bigint FROM tapline.segment WHERE has_inbox")
+        return (0..<rows.rows).compactMap { rows.int64($0, 0) }
     }
 
     /// Whether ``sealClosing(_:)`` has something to do.

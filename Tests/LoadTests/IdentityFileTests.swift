@@ -250,7 +250,7 @@ import Testing
                 DELETE FROM tapline.batch; DELETE FROM tapline.segment WHERE segment = 2;
                 UPDATE tapline.segment SET state = 'open', rows = NULL, filter = NULL, closing = NULL;
                 DROP TABLE tapline.event_2;
-                DROP INDEX tapline.event_1_unit_key, tapline.event_1_inbox_unit;
+                DROP INDEX IF EXISTS tapline.event_1_unit_key, tapline.event_1_inbox_unit;
                 TRUNCATE tapline.event_1
                 """)
         }
@@ -309,7 +309,7 @@ import Testing
             DELETE FROM tapline.segment WHERE segment = 2;
             UPDATE tapline.segment SET state = 'open', rows = NULL, filter = NULL, closing = NULL;
             DROP TABLE tapline.event_2;
-            DROP INDEX tapline.event_1_unit_key, tapline.event_1_inbox_unit
+            DROP INDEX IF EXISTS tapline.event_1_unit_key, tapline.event_1_inbox_unit
             """)
         var second = try CellTests.session(fixture, settings)
         _ = try second.load(CellTests.batch([World.line(1)], mark: 1))

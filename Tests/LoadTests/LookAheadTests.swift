@@ -94,7 +94,7 @@ import Testing
             DELETE FROM tapline.segment WHERE segment = 2;
             UPDATE tapline.segment SET state = 'open', rows = NULL, filter = NULL;
             DROP TABLE tapline.event_2;
-            DROP INDEX tapline.event_1_unit_key, tapline.event_1_inbox_unit
+            DROP INDEX IF EXISTS tapline.event_1_unit_key, tapline.event_1_inbox_unit
             """)
         let again = try CellTests.batch([World.line(0), World.line(1)], mark: 2)
         #expect(try session.load(again) == [.duplicate, .stored])

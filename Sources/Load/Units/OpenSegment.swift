@@ -19,6 +19,8 @@ struct OpenSegment: ~Copyable {
     private(set) var keysOutsideUnits: [Identity] = []
     /// Which units name an inbox unit.
     private(set) var namers: [Unit: [Unit]] = [:]
+    /// Whether an event of the segment names an inbox message.
+    private(set) var hasInbox = false
     /// Whether any unit is heavy in older segments.
     private(set) var hasHeavy = false
     private var labels = Labels()
@@ -38,6 +40,7 @@ struct OpenSegment: ~Copyable {
         olderKeys.removeAll(keepingCapacity: true)
         keysOutsideUnits.removeAll(keepingCapacity: true)
         namers = [:]
+        hasInbox = false
         hasHeavy = false
         labels = Labels()
         sendingLabels = []
@@ -71,6 +74,7 @@ struct OpenSegment: ~Copyable {
         to fold: inout Fold
     ) {
         fold.news?.append(event, campaign: campaign, profile: profile)
+        if event.inbox != nil { hasInbox = true }
         guard event.unit.message != 0 else {
             keysOutsideUnits.append(event.key)
             return

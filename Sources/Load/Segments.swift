@@ -200,11 +200,13 @@ package enum Segments {
             "SELECT min(segment)::bigint FROM tapline.segment WHERE state = 'closing'")
         guard let first = oldest.int64(0, 0) else { return }
         let next = try Vacuum.closed(connection, from: first)
-        let sealed = try connection.statement("SELECT tapline.merge_cells()")
+        let sealed = try connection.statement("SELECT tapline.merge_cells()").int64(0, 0) ?? 0
+        // Else another daemon is at it, and at the rest.
+        guard sealed > 0 else { return }
         // What was closed since it was looked at.
         try Vacuum.closed(connection, from: next)
         // What was moved is free for the changes of the next segment.
         _ = try connection.statement("VACUUM tapline.cell_change")
-        Log.info("sealed \(sealed.int64(0, 0) ?? 0) segments of the event table")
+        Log.info("sealed \(sealed) segments of the event table")
     }
 }

@@ -147,18 +147,21 @@ struct FlatTable<Key: FlatKey, Value: BitwiseCopyable>: ~Copyable, @unchecked Se
         }
     }
 
+    /// Fourfold: each index that was too small is memory that was cleared and filled in vain, which may take
+    /// longer than all that was done with it.
     private mutating func grow() {
         let slots = mask + 1
-        precondition(slots < 1 << 31, "a table of too many keys")
+        let more = slots * 4
+        precondition(more <= 1 << 31, "a table of too many keys")
         guard
             let block = unsafe tapline_grow_zeroed(
                 entries, Self.room(slots) * MemoryLayout<Entry>.stride,
-                Self.room(slots * 2) * MemoryLayout<Entry>.stride)
-        else { fatalError("out of memory for a table of \(slots * 2) slots") }
-        unsafe entries = block.bindMemory(to: Entry.self, capacity: Self.room(slots * 2))
+                Self.room(more) * MemoryLayout<Entry>.stride)
+        else { fatalError("out of memory for a table of \(more) slots") }
+        unsafe entries = block.bindMemory(to: Entry.self, capacity: Self.room(more))
         let old = unsafe index
-        unsafe index = Self.allocate(slots * 2)
-        mask = slots * 2 - 1
+        unsafe index = Self.allocate(more)
+        mask = more - 1
         for number in 0..<slots {
             let slot = unsafe old[number]
             guard slot != 0 else { continue }

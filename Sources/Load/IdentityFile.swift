@@ -186,9 +186,9 @@ final class IdentityFile: Sendable {
     struct Content: Sendable {
         fileprivate let entries: [Entry]
 
-        /// Identities are spread evenly, so they are dealt into parts first, which are sorted each.
+        /// Identities are spread evenly, so they are dealt into parts of a few first, which are sorted each.
         init(_ segment: borrowing OpenSegment) {
-            let partBits: UInt64 = 12
+            let partBits: UInt64 = 16
             var ends = [Int](repeating: 0, count: 1 << Int(partBits))
             var count = 0
             segment.forEachKey { key, _ in

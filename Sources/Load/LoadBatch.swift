@@ -234,15 +234,35 @@ struct LoadBatch: ~Copyable, Sendable {
     @_lifetime(borrow self)
     func bytes(_ row: Int) -> RawSpan {
         let place = places[row]
-        let isFilled = place.record >= Place.filledFirst
-        let source =
-            isFilled
-            ? filled[Int(place.record & ~Place.filledFirst)] : records[Int(place.record)].payload
         // SAFETY: the payload is held, and not changed, for as long as this value is borrowed.
-        let payload = unsafe source.withUnsafeBytes { unsafe $0 }
+        let payload = unsafe source(place.record).withUnsafeBytes { unsafe $0 }
         let span = unsafe RawSpan(_unsafeBytes: payload)
         return unsafe _overrideLifetime(
             span.extracting(Int(place.start)..<Int(place.end)), borrowing: self)
+    }
+
+    /// Calls `body` with some rows, in their order, and the bytes of each.
+    func forEach<Failure: Error>(
+        _ rows: Range<Int>, _ body: (_ row: Int, _ bytes: RawSpan) throws(Failure) -> Void
+    ) throws(Failure) {
+        var row = rows.lowerBound
+        while row < rows.upperBound {
+            // Held once for all rows of a record: what holds it is counted by steps that all threads see.
+            let record = places[row].record
+            let source = source(record)
+            let bytes = source.rawSpan
+            repeat {
+                let place = places[row]
+                try body(row, bytes.extracting(Int(place.start)..<Int(place.end)))
+                row += 1
+            } while row < rows.upperBound && places[row].record == record
+        }
+    }
+
+    /// What the rows of a record are in.
+    private func source(_ record: UInt32) -> [UInt8] {
+        record >= Place.filledFirst
+            ? filled[Int(record & ~Place.filledFirst)] : records[Int(record)].payload
     }
 
     /// A row by itself, as it came.

@@ -1,4 +1,5 @@
 import Event
+import JSONLines
 import Postgres
 
 /// Writing what a batch changes in the counts of units.
@@ -33,6 +34,7 @@ extension LoadSession {
         }
         guard !slots.isEmpty else { return }
         let batch = [0, 0, 0, 8] + turn.batch.bigEndianBytes
+        var row = ByteBuffer()
         do throws(PostgresError) {
             try connection.copyIn(
                 """
@@ -44,19 +46,19 @@ extension LoadSession {
                 try writer.writeBinaryHeader()
                 for slot in slots {
                     let (cell, sums) = (fold.changes.key(at: slot), fold.changes[slot])
-                    var row: [UInt8] = [0, 19]
-                    row.reserveCapacity(176)
-                    for value in [
-                        Int32(open.number), cell.quarter, Int32(bitPattern: cell.states),
-                        sums.units, sums.clicks, sums.late,
-                    ] {
-                        row += [0, 0, 0, 4]
-                        row += value.bigEndianBytes
-                    }
-                    row += open.campaignFields(cell.campaign)
-                    row += open.allProfileFields(cell.profile)
-                    row += batch
-                    try writer.write(row)
+                    row.truncate(to: 0)
+                    row.append(0)
+                    row.append(19)
+                    row.append(field: Int32(truncatingIfNeeded: open.number))
+                    row.append(field: cell.quarter)
+                    row.append(field: Int32(bitPattern: cell.states))
+                    row.append(field: sums.units)
+                    row.append(field: sums.clicks)
+                    row.append(field: sums.late)
+                    open.appendFields(ofCampaign: cell.campaign, to: &row)
+                    open.appendFields(ofProfile: cell.profile, to: &row)
+                    row.append(batch.rawSpan)
+                    try writer.write(row.rawSpan)
                 }
                 try writer.writeBinaryTrailer()
             }
@@ -109,5 +111,13 @@ extension LoadSession {
                 .textArray(apps), .textArray(campaigns), .int32Array(states), .int32Array(sums[0]),
                 .int32Array(sums[1]), .int32Array(sums[2]),
             ])
+    }
+}
+
+extension ByteBuffer {
+    /// Appends a field of a COPY row: its length, and an integer of four bytes.
+    fileprivate mutating func append(field value: Int32) {
+        append(bigEndian: 4)
+        append(bigEndian: UInt32(bitPattern: value))
     }
 }

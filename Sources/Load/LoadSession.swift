@@ -159,16 +159,22 @@ struct LoadSession: ~Copyable {
         _ turn: Turn, _ sent: (Int) -> Void = { _ in }
     ) throws(LoadError) {
         guard decision.verdicts[rows].contains(.stored) else { return }
+        let head = Self.rowHead
         let tail = Self.rowTail(turn)
         let plain = tail + Self.notFilled
         do throws(PostgresError) {
             try connection.copyIn(Self.copyStatement(turn)) { writer throws(PostgresError) in
                 try writer.writeBinaryHeader()
-                for row in rows where decision.verdicts[row] == .stored {
-                    try writer.write(Self.rowHead)
-                    try writer.write(batch.bytes(row).extracting(droppingFirst: 2))
+                try batch.forEach(rows) { row, bytes throws(PostgresError) in
+                    guard decision.verdicts[row] == .stored else { return }
+                    let fields = bytes.extracting(droppingFirst: 2)
                     let filled = batch.filledColumns(of: row)
-                    try writer.write(filled == 0 ? plain : tail + [0, 0, 0, 2, 0, filled])
+                    if filled == 0 {
+                        try writer.write(head.rawSpan, fields, plain.rawSpan)
+                    } else {
+                        let tail = tail + [0, 0, 0, 2, 0, filled]
+                        try writer.write(head.rawSpan, fields, tail.rawSpan)
+                    }
                     Failpoint.reach("load.copy")
                     sent(row)
                 }

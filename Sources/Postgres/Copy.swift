@@ -103,18 +103,40 @@ package struct CopyWriter: ~Copyable {
             try flush()
             return try send(bytes)
         }
-        // SAFETY: fewer than `pieceBytes` together, by the lines above.
+        put(bytes)
+    }
+
+    /// Writes bytes; they may be part of a row.
+    package mutating func write(_ bytes: [UInt8]) throws(PostgresError) {
+        try unsafe write(bytes.span.bytes)
+    }
+
+    /// Writes bytes with others before and after them; where all are few, in one step.
+    package mutating func write(
+        _ head: RawSpan, _ bytes: RawSpan, _ tail: RawSpan
+    ) throws(PostgresError) {
+        let total = head.byteCount &+ bytes.byteCount &+ tail.byteCount
+        if total >= Self.pieceBytes / 4 {
+            try write(head)
+            try write(bytes)
+            return try write(tail)
+        }
+        if count &+ total > Self.pieceBytes { try flush() }
+        put(head)
+        put(bytes)
+        put(tail)
+    }
+
+    /// Puts bytes behind those that wait; there is room for them.
+    @inline(__always)
+    private mutating func put(_ bytes: RawSpan) {
+        // SAFETY: fewer than `pieceBytes` together, says the caller.
         unsafe bytes.withUnsafeBytes { source in
             if let first = source.baseAddress {
                 unsafe (pending + count).copyMemory(from: first, byteCount: source.count)
             }
         }
         count &+= bytes.byteCount
-    }
-
-    /// Writes bytes; they may be part of a row.
-    package mutating func write(_ bytes: [UInt8]) throws(PostgresError) {
-        try unsafe write(bytes.span.bytes)
     }
 
     /// Writes the head of the binary format: signature, flags, no extension.

@@ -75,11 +75,18 @@ struct Labels: ~Copyable {
         profiles.content(ProfileLabel.number(label))
     }
 
-    /// The same, always with the details.
-    borrowing func allProfileFields(_ label: UInt32) -> [UInt8] {
-        let fields = profileFields(label)
-        return fields.rawSpan.end(ofFields: 7) == fields.rawSpan.end(ofFields: 6)
-            ? fields + Self.noDetail : fields
+    /// Appends the fields app and campaign_id of a label, as COPY takes them.
+    borrowing func appendFields(ofCampaign label: UInt32, to row: inout ByteBuffer) {
+        row.append(campaigns.bytes(CampaignLabel.number(label)))
+    }
+
+    /// Appends the fields of a profile, as COPY takes them: six dimensions and four details.
+    borrowing func appendFields(ofProfile label: UInt32, to row: inout ByteBuffer) {
+        let fields = profiles.bytes(ProfileLabel.number(label))
+        row.append(fields)
+        if fields.end(ofFields: 7) == fields.end(ofFields: 6) {
+            row.append(Self.noDetail.rawSpan)
+        }
     }
 
     /// What two profiles, neither of which is none, are together.
@@ -235,4 +242,9 @@ struct Interner: ~Copyable {
     }
 
     func content(_ number: Int) -> [UInt8] { Array(bytes[ends[number]..<ends[number + 1]]) }
+
+    @_lifetime(borrow self)
+    func bytes(_ number: Int) -> RawSpan {
+        bytes.rawSpan.extracting(ends[number]..<ends[number + 1])
+    }
 }

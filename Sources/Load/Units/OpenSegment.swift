@@ -1,4 +1,5 @@
 import Event
+import JSONLines
 
 /// Everything the open segment holds that decides what becomes of the next event: its keys, the
 /// states of its units, and what is known of their messages.
@@ -295,9 +296,16 @@ struct OpenSegment: ~Copyable {
     /// The fields app and campaign_id of a label, as COPY takes them.
     borrowing func campaignFields(_ label: UInt32) -> [UInt8] { labels.campaignFields(label) }
 
-    /// The fields of a profile, as COPY takes them; the second with its details even if it has none.
+    /// The fields of a profile, as COPY takes them.
     borrowing func profileFields(_ label: UInt32) -> [UInt8] { labels.profileFields(label) }
-    borrowing func allProfileFields(_ label: UInt32) -> [UInt8] { labels.allProfileFields(label) }
+
+    /// Appends these fields; of a profile the details even if it has none.
+    borrowing func appendFields(ofCampaign label: UInt32, to row: inout ByteBuffer) {
+        labels.appendFields(ofCampaign: label, to: &row)
+    }
+    borrowing func appendFields(ofProfile label: UInt32, to row: inout ByteBuffer) {
+        labels.appendFields(ofProfile: label, to: &row)
+    }
 
     // MARK: The end
 

@@ -18,7 +18,7 @@ import contextlib
 import os
 import shutil
 
-from common import daemon, document, events, load, measure, peer
+from common import calm, daemon, document, events, load, measure, peer
 from common.document import log
 
 ROWS = [
@@ -44,6 +44,7 @@ ROWS = [
     ("tapline_full_p50", "at full speed: Tapline, answer p50, ms", "{:.1f}"),
     ("tapline_full_p99", "… p99, ms", "{:.1f}"),
     ("under_full_p99", "p99 at full speed, Tapline / the Python server", "{:.3f}"),
+    calm.ROW,
 ]
 
 
@@ -114,7 +115,8 @@ def main():
         table = document.Table(ROWS)
         for number in range(chosen.rounds):
             log(f"round {number + 1}")
-            table.add(round_of(os.path.abspath(chosen.binary), chosen.server, files, count))
+            table.add(calm.measured("the round", lambda: round_of(
+                os.path.abspath(chosen.binary), chosen.server, files, count)))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     text = "\n\n".join([

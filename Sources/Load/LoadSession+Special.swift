@@ -132,25 +132,26 @@ extension LoadSession {
     private func olderNamers(
         of units: Set<Unit>, messages: Set<UInt64>
     ) throws(LoadError) -> [Unit: Set<Unit>] {
-        guard picture.closed.count > 0, !units.isEmpty || !messages.isEmpty else { return [:] }
-        // Without the index each question would be a scan.
-        let withInbox = Set(try Segments.withInbox(connection).map { Int($0) })
+        guard picture.closed.count > 0 else { return [:] }
         var requests = Requests()
         for unit in units {
-            for segment in picture.closed.segments(holding: .named(unit))
-            where withInbox.contains(segment) {
+            for segment in picture.closed.segments(holding: .named(unit)) {
                 requests.insert(.only(unit), in: segment)
             }
         }
         // Few messages ever: no filter knows of them.
         if !messages.isEmpty {
-            for segment in picture.closed.all where withInbox.contains(segment) {
+            for segment in picture.closed.all {
                 for message in messages { requests.insert(.all(of: message), in: segment) }
             }
         }
+        guard !requests.isEmpty else { return [:] }
+        // Without the index a question would be a scan.
+        let withInbox = try Segments.withInbox(connection)
         var found: [Unit: Set<Unit>] = [:]
         requests.settle()
-        for (segment, parameters) in SegmentQuestion.calls(requests) {
+        for (segment, parameters) in SegmentQuestion.calls(requests)
+        where withInbox.contains(Int64(segment)) {
             let answer = try connection.statement(
                 """
                 SELECT e.inbox_unit, e.unit

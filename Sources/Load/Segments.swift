@@ -201,7 +201,7 @@ package enum Segments {
         guard let first = oldest.int64(0, 0) else { return }
         let next = try Vacuum.closed(connection, from: first)
         let sealed = try connection.statement("SELECT tapline.merge_cells()").int64(0, 0) ?? 0
-        // Else another daemon is at it, and at the rest.
+        // Else another session is at it, and at the rest.
         guard sealed > 0 else { return }
         // What was closed since it was looked at.
         try Vacuum.closed(connection, from: next)

@@ -53,4 +53,29 @@ import Testing
         let story = try Explainer(uid: "i", app: nil, dataDirectory: "/nowhere").explain(connection)
         #expect(story.events.map { $0.row.text(.messageUID) ?? "" }.sorted() == ["b", "i"])
     }
+
+    /// The daemon that closes a segment knows of it by what another one wrote down, or by reading the segment.
+    @Test(arguments: [true, false])
+    func whatAnotherDaemonStoredIsIndexedToo(readsAlong: Bool) throws {
+        let fixture = try Fixture()
+        var settings = LoadSettings()
+        settings.alwaysWritesNews = true
+        settings.segmentRowsMax = readsAlong ? 3 : 2
+        var closing = try CellTests.session(fixture, settings)
+        var other = try CellTests.session(fixture, settings)
+        if readsAlong {
+            _ = try closing.load(CellTests.batch([Self.line("a", #","device_id":"d""#)], mark: 1))
+        }
+        let named = Self.line("b", #","device_id":"d","inbox_message_uid":"i""#)
+        _ = try other.load(CellTests.batch([named], mark: 1))
+        if !readsAlong { try fixture.run("DELETE FROM tapline.batch_news") }
+        _ = try closing.load(CellTests.batch([Self.line("c", #","device_id":"d""#)], mark: 2))
+        #expect(try closing.closeSegmentIfFull())
+        #expect(
+            try fixture.int(
+                "SELECT count(*) FROM pg_indexes WHERE indexname = 'event_1_inbox_unit'") == 1)
+        #expect(
+            try fixture.int("SELECT count(*) FROM tapline.segment WHERE segment = 1 AND has_inbox")
+                == 1)
+    }
 }

@@ -40,8 +40,8 @@ struct CommitQueue: Sendable {
         return pending
     }
 
-    mutating func finish(_ group: [PendingAppend]) {
-        popped += UInt64(group.count)
-        bytes -= group.reduce(0) { $0 + $1.bytes }
-    }
+    /// Counts bytes no more that were queued: they are on disk, or refused.
+    mutating func settle(bytes settled: Int) { bytes -= settled }
+
+    mutating func finish(_ group: [PendingAppend]) { popped += UInt64(group.count) }
 }

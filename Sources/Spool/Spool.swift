@@ -233,6 +233,8 @@ package final class Spool: Sendable {
             index.statistics.syncedEvents += UInt64(events)
             index.statistics.syncedBytes += UInt64(bytes)
             unloadedBytes.store(index.unloadedBytes, ordering: .relaxed)
+            // Under the lock: whoever has read a record does not find it among the queued ones still.
+            queue.withLock { $0.settle(bytes: bytes) }
             defer { index.statistics.degradedReason = nil }
             return index.statistics.degradedReason != nil
         }
@@ -246,6 +248,7 @@ package final class Spool: Sendable {
     private func fail(_ appends: ArraySlice<PendingAppend>, _ cause: SystemError) {
         let error = SystemError(
             code: cause.code, action: "append to spool segment", path: cause.path)
+        queue.withLock { $0.settle(bytes: appends.reduce(0) { $0 + $1.bytes }) }
         let wasDegraded = index.withLock { index in
             index.statistics.failures += 1
             defer { index.statistics.degradedReason = "\(error)" }

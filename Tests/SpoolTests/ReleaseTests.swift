@@ -53,6 +53,31 @@ struct ReleaseTests {
         }
     }
 
+    /// A record can be loaded before its completion has run: its bytes do not wait any more then.
+    @Test func whatIsLoadedMakesRoomBeforeItIsAnswered() throws {
+        var options = SpoolTests.small()
+        options.bytesMax = 1000
+        try SpoolFixture().open(options) { (spool: Spool) throws in
+            let large = [UInt8](repeating: 7, count: 900)
+            let outcome = Mutex<Result<SpoolMark, SpoolError>?>(nil)
+            let isDone = DispatchSemaphore(value: 0)
+            try spool.append(large, events: 1) { first in
+                do throws(SpoolError) {
+                    spool.released(upTo: try first.get())
+                    try spool.append(large, events: 1) { second in
+                        outcome.withLock { $0 = second }
+                        isDone.signal()
+                    }
+                } catch {
+                    outcome.withLock { $0 = .failure(error) }
+                    isDone.signal()
+                }
+            }
+            isDone.wait()
+            _ = try outcome.withLock { try #require($0) }.get()
+        }
+    }
+
     @Test func loadedSegmentsAreKeptForTheirTime() throws {
         let clock = TestClock()
         let (fixture, marks) = try SpoolFixture.filled(20, SpoolTests.small())

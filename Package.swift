@@ -142,8 +142,7 @@ let package = Package(
             "LoadTests",
             [
                 "Load", "Ingest", "Report", "Explain", "Postgres", "PostgresTesting",
-                "PythonTesting",
-                "Spool", "Event", "Metrics", "Platform", "Schema",
+                "PythonTesting", "Spool", "Event", "Metrics", "Platform", "Schema",
             ]),
         // Not part of `tapline`: `swift run -c release ingest-bench`.
         .executableTarget(

@@ -91,7 +91,7 @@ class Files:
 
 
 def round_of(binary, files):
-    """The figures of a round, in three parts that are measured again if others took the CPU."""
+    """The figures of a round, in three parts, each measured again if the CPU was not given."""
     figures = calm.measured("one daemon", lambda: alone(binary, files))
     half = figures["stored"] / 2
     lost = [figures["lost"]]

@@ -12,7 +12,7 @@ Each round starts a daemon with an embedded database in an empty directory and m
   steady      the same as stored, of as many events more: the daemon has its memory then
   latency     time to the answer at half of the stored rate, counted from when a body was due
   freshness   beside such a load: from an answer until the report has the event; to know it, the
-              report is computed some 30 times a second, which takes a fifth of the CPU and more
+              report is computed some 30 times a second, which takes a fifth of a core and more
 
 Then, once: memory and spool while the database is down under load; in each round: the drain after
 an outage while events keep coming, and one, two and four daemons on one database, which have

@@ -54,6 +54,8 @@ final class ConnectionRegistry: Sendable {
     private let addressConnectionsPerSecondMax: Int
     /// How many connections over the limit are answered 503; more are closed at once.
     private let reserve: Int
+    /// The same of one address. They have places that others need, so there are few of them.
+    private static let addressReserve = 4
 
     init(_ configuration: HTTPServerConfiguration) {
         timeouts = Timeouts(configuration)
@@ -85,11 +87,18 @@ final class ConnectionRegistry: Sendable {
                 state.refuse(.all, address)
                 return nil
             }
+            let countOfAddress =
+                state.countsByAddress[address.network, default: 0]
+                + state.load.placedCount(from: address)
+            guard countOfAddress < connectionsPerAddressMax + Self.addressReserve else {
+                state.refuse(.address, address)
+                return nil
+            }
             guard state.rates.admit(address, now: now) else {
                 state.refuse(.rate, address)
                 return nil
             }
-            return state.load.place(socket)
+            return state.load.place(socket, from: address)
         }
     }
 

@@ -200,6 +200,26 @@ import Testing
         server.server.stop(drainSeconds: 1)
     }
 
+    /// Silent connections beyond an address's limit once took the places of all.
+    @Test func whoIsOverTheLimitOfAnAddressTakesNoPlaceOfOthers() throws {
+        let server = try TestServer { configuration in
+            configuration.connectionsMax = 40
+            configuration.connectionsPerAddressMax = 10
+        }
+        let greedy = try (0..<100).map { _ in try server.client(source: 2) }
+        #expect(server.wait { $0.connections == 14 && $0.connectionsRefused[.address] == 90 })
+        let other = try server.client()
+        other.send("GET /now HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try other.answer().status == 200)
+        // They are free again when those who had them leave.
+        for client in greedy { client.close() }
+        #expect(server.wait { $0.connections == 1 })
+        let late = try server.client(source: 2)
+        late.send("GET /now HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try late.answer().status == 200)
+        server.server.stop(drainSeconds: 1)
+    }
+
     // MARK: The end
 
     @Test func stopLetsRequestsUnderWayFinish() throws {

@@ -124,7 +124,9 @@ struct TestServer {
         server = try HTTPServer(configuration: configuration, handler: handler)
     }
 
-    func client() throws -> RawClient { try RawClient(port: server.port) }
+    func client(source: UInt8 = 1) throws -> RawClient {
+        try RawClient(port: server.port, source: source)
+    }
 
     /// Waits until the server's counts are as wanted, for 20 s.
     func wait(until isReached: (HTTPStatistics) -> Bool) -> Bool {

@@ -33,28 +33,35 @@ import Testing
         server.server.stop(drainSeconds: 1)
     }
 
+    private static func address(_ number: UInt64) -> ClientAddress {
+        ClientAddress(high: 0, low: 0xFFFF_0A00_0000 + number)
+    }
+
     @Test func theThreadWithTheFewestGetsTheNext() {
         var load = WorkerLoad(workers: 3)
-        let placed = (0..<6).map { load.place($0) }
+        let placed = (0..<6).map { load.place($0, from: Self.address(1)) }
         #expect(placed == [0, 1, 2, 0, 1, 2])
         let begun = (0..<6).map { load.begin($0) }
         #expect(begun == placed)
         load.end(on: 1)
-        let next = (10..<14).map { load.place($0) }
+        let next = (10..<14).map { load.place($0, from: Self.address(1)) }
         #expect(next == [1, 0, 1, 2])
     }
 
     @Test func aConnectionThatNoThreadBeganWithIsForgottenWithItsSocket() {
         var load = WorkerLoad(workers: 2)
         // Closed each time before its thread saw it: the kernel gives the number again.
-        for _ in 0..<100 { _ = load.place(7) }
+        for _ in 0..<100 { _ = load.place(7, from: Self.address(7)) }
         #expect(load.placedCount == 1)
+        #expect(load.placedCount(from: Self.address(7)) == 1)
         // And one that could not be handed over at all.
-        _ = load.place(8)
+        _ = load.place(8, from: Self.address(8))
         load.unplace(8)
         #expect(load.placedCount == 1)
+        #expect(load.placedCount(from: Self.address(8)) == 0)
         let begun = load.begin(7)
-        let next = (10..<13).map { load.place($0) }
+        #expect(load.placedCount(from: Self.address(7)) == 0)
+        let next = (10..<13).map { load.place($0, from: Self.address(1)) }
         #expect(begun == 0 && next == [1, 0, 1])
         #expect(load.placedCount == 3)
     }

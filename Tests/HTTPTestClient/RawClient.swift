@@ -19,7 +19,9 @@ package final class RawClient {
     private var buffer: [UInt8] = []
 
     /// Connects to a port of this machine.
-    package init(port: Int, receiveBufferBytes: Int32? = nil) throws {
+    ///
+    /// - Parameter source: The last byte of the address in 127.0.0.0/8 that it comes from.
+    package init(port: Int, receiveBufferBytes: Int32? = nil, source: UInt8 = 1) throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         unsafe setsockopt(
@@ -31,6 +33,17 @@ package final class RawClient {
         }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = (UInt32(0x7F00_0000) + UInt32(source)).bigEndian
+        // The port is chosen by connecting: chosen before, it would have to be free of all connections that
+        // have ended in the last minute.
+        var on: Int32 = 1
+        unsafe setsockopt(socket, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &on, 4)
+        let bound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard bound == 0 else { throw Failure(description: "bind: errno \(errno)") }
         address.sin_port = UInt16(port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         let status = unsafe withUnsafePointer(to: &address) { pointer in

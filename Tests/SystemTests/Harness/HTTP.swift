@@ -37,6 +37,8 @@ final class Connection {
         unsafe setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
         unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
         if source != 1 {
+            // Else it would be chosen here, and be free of all connections that have ended in the last minute.
+            unsafe setsockopt(socket, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &on, 4)
             var own = sockaddr_in()
             own.sin_family = sa_family_t(AF_INET)
             own.sin_addr.s_addr = (UInt32(0x7F00_0000) + UInt32(source)).bigEndian

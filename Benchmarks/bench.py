@@ -142,12 +142,12 @@ def alone(binary, files):
         figures |= {f"request_{p}": single[p] / 1000 for p in ("p50", "p99")}
         posted = 2 * files.count + held["events"] + single["events"]
         one.wait_until_stored(posted)
-        half = figures["stored"] / 2 / events.BODY_EVENTS
-        paced = load.post(one.port, one.key, files.paced, seconds=15, rate=half)
+        bodies_a_second = figures["stored"] / 2 / events.BODY_EVENTS
+        paced = load.post(one.port, one.key, files.paced, seconds=15, rate=bodies_a_second)
         posted += paced["events"]
         one.wait_until_stored(posted)
         fresh = measure.Freshness(one)
-        probed = load.post(one.port, one.key, files.probed, seconds=15, rate=half)
+        probed = load.post(one.port, one.key, files.probed, seconds=15, rate=bodies_a_second)
         seconds = fresh.seconds()
         for name, answers in (("ack", paced), ("probed", probed)):
             figures |= {f"{name}_{p}": answers[p] / 1000 for p in ("p50", "p99")}

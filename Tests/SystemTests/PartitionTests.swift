@@ -70,6 +70,16 @@ extension SystemTests {
                 }
             }
 
+            /// Sends all again that was acknowledged, in bodies within the limit of lines: each is a repeat.
+            func expectAllIsKnown() throws {
+                let old = oracle.acknowledged.sorted()
+                for start in stride(from: 0, to: old.count, by: 5_000) {
+                    let part = old[start..<min(start + 5_000, old.count)]
+                    let answer = try app.store(part.map(Oracle.line))
+                    #expect(answer["duplicates"].int == Int64(part.count), "\(answer)")
+                }
+            }
+
             static func query(isOpen: Bool) -> String {
                 isOpen
                     ? "SELECT segment FROM tapline.turn WHERE segment_rows > 0"
@@ -127,9 +137,7 @@ extension SystemTests {
             #expect(proof.isSuccess, "\(proof)")
             // All of it once, and known again: what is sent once more is a repeat.
             try rig.oracle.verify(sql, app: rig.app.name)
-            let old = rig.oracle.acknowledged.sorted()
-            let answer = try rig.app.store(old.map(Oracle.line))
-            #expect(answer["duplicates"].int == Int64(old.count), "\(answer)")
+            try rig.expectAllIsKnown()
             #expect(try daemon.check().exit == .code(0))
             // By the daemon or, where it has asked nothing of a closed one, by the replay.
             let said = (daemon.log + replay.error).split(separator: "\n").count {
@@ -200,13 +208,7 @@ extension SystemTests {
             try rig.oracle.stop()
             try daemon.waitUntilLoaded()
             try rig.oracle.verify(sql, app: rig.app.name)
-            let old = rig.oracle.acknowledged.sorted()
-            // As many in a body as one may have.
-            for start in stride(from: 0, to: old.count, by: 5_000) {
-                let part = old[start..<min(start + 5_000, old.count)]
-                let answer = try rig.app.store(part.map(Oracle.line))
-                #expect(answer["duplicates"].int == Int64(part.count), "\(answer)")
-            }
+            try rig.expectAllIsKnown()
             let (exit, books) = try daemon.check()
             #expect(exit == .code(0) && books["detached_segments"].items.isEmpty, "\(books)")
             let proof = try Tapline.run(["check", "--reports"] + daemon.store)

@@ -2,6 +2,7 @@
 #include "cplatform.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,6 +16,12 @@
 const char *tapline_strerror(int code) {
     const char *text = strerrordesc_np(code);
     return text ? text : "unknown error";
+}
+
+int tapline_set_direct(int descriptor, int is_direct) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0) return -1;
+    return fcntl(descriptor, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT);
 }
 
 void tapline_set_thread_name(const char *name) {

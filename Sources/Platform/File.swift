@@ -1,3 +1,4 @@
+internal import CPlatform
 import Glibc
 
 /// An open file, closed when the value ends.
@@ -7,6 +8,10 @@ package struct File: ~Copyable, Sendable {
     package let descriptor: Int32
     /// The path it was opened by, for messages.
     package let path: String
+    /// Whether it was opened to be read and written past the page cache (O_DIRECT): offsets and lengths are
+    /// whole blocks then and bytes lie in a ``BlockBuffer``, but for ``read(count:at:)``, which takes any. What
+    /// is read or written at once may still end within a block.
+    package private(set) var isDirect = false
 
     /// How a file is opened.
     package enum Mode: Sendable {
@@ -28,8 +33,11 @@ package struct File: ~Copyable, Sendable {
     ///   - path: Its path.
     ///   - mode: What it is opened for.
     ///   - permissions: Those of a created file, less the umask.
+    ///   - isDirect: Whether to go past the page cache where the file system can, see ``isDirect``.
     /// - Throws: ``SystemError``; nothing is left open.
-    package init(_ path: String, _ mode: Mode, permissions: UInt32 = 0o640) throws(SystemError) {
+    package init(
+        _ path: String, _ mode: Mode, permissions: UInt32 = 0o640, isDirect: Bool = false
+    ) throws(SystemError) {
         let flags: Int32 =
             switch mode {
             case .read: O_RDONLY
@@ -41,6 +49,16 @@ package struct File: ~Copyable, Sendable {
         descriptor = unsafe open(path, flags | O_CLOEXEC, permissions)
         self.path = path
         guard descriptor >= 0 else { throw .last("open", path) }
+        self.isDirect = isDirect && tapline_set_direct(descriptor, 1) == 0
+    }
+
+    /// Whether to try again what has failed just now: for a signal, or because the file system takes the flag of
+    /// direct I/O and no such call. From then on all goes through the page cache, in the same blocks.
+    private func canTryAgain(_ isDirect: inout Bool) -> Bool {
+        if errno == EINTR { return true }
+        guard errno == EINVAL, isDirect else { return false }
+        isDirect = false
+        return tapline_set_direct(descriptor, 0) == 0
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
@@ -55,16 +73,19 @@ package struct File: ~Copyable, Sendable {
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int
     ) throws(SystemError) -> Int {
+        var isDirect = isDirect
         while true {
             // SAFETY: the kernel writes at most the buffer's count.
             let count = unsafe pread(descriptor, buffer.baseAddress, buffer.count, offset)
             if count >= 0 { return count }
-            if errno != EINTR { throw .last("read", path) }
+            let error = SystemError.last("read", path)
+            guard canTryAgain(&isDirect) else { throw error }
         }
     }
 
     /// Reads `count` bytes at an offset; fewer only at the end of the file.
     package func read(count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
+        if isDirect { return try readBlocks(count: count, at: offset) }
         var failure: SystemError?
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             while initialized < count {
@@ -85,17 +106,56 @@ package struct File: ~Copyable, Sendable {
         return bytes
     }
 
+    /// Reads the blocks that hold those bytes.
+    private func readBlocks(count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
+        let start = BlockBuffer.roundedDown(offset)
+        var blocks = BlockBuffer(capacity: offset + count - start)
+        try append(to: &blocks, upTo: blocks.capacity, at: start)
+        let bytes = blocks.span
+        guard bytes.count > offset - start else { return [] }
+        let found = bytes.extracting(offset - start..<min(bytes.count, offset - start + count))
+        return unsafe found.withUnsafeBufferPointer { unsafe [UInt8]($0) }
+    }
+
+    /// Appends to a buffer what is in the file from an offset on; less than is wanted only at the end of the file.
+    ///
+    /// - Parameters:
+    ///   - buffer: Of whole blocks, if the file is direct.
+    ///   - count: How many bytes it is to have then, at most its capacity; whole blocks.
+    /// - Throws: ``SystemError``; the buffer has what was read before.
+    package func append(
+        to buffer: inout BlockBuffer, upTo count: Int, at offset: Int
+    ) throws(SystemError) {
+        var offset = offset
+        while buffer.count < count {
+            let got = try unsafe buffer.append(upTo: count) { room throws(SystemError) in
+                try unsafe read(into: room, at: offset)
+            }
+            offset += got
+            if got == 0 { return }
+            let part = isDirect ? got % BlockBuffer.blockBytes : 0
+            guard part > 0 else { continue }
+            // A part of a block is the end of the file, or has to be read once more.
+            if try offset >= size() { return }
+            guard got > part else { throw SystemError(code: EIO, action: "read", path: path) }
+            buffer.truncate(to: buffer.count - part)
+            offset -= part
+        }
+    }
+
     /// Writes once at an offset; the count may be short.
     ///
     /// - Returns: How many bytes were written.
     package func writeOnce(_ bytes: Span<UInt8>, at offset: Int) throws(SystemError) -> Int {
+        var isDirect = isDirect
         while true {
             let count = unsafe bytes.withUnsafeBufferPointer { buffer in
                 // SAFETY: the buffer is valid for the call, which only reads it.
                 unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, offset)
             }
             if count >= 0 { return count }
-            if errno != EINTR { throw .last("write", path) }
+            let error = SystemError.last("write", path)
+            guard canTryAgain(&isDirect) else { throw error }
         }
     }
 

@@ -25,10 +25,10 @@ struct Quarantine: Sendable {
     /// Divides damaged bytes at the record markers that are left in them.
     static func pieces(of bytes: [UInt8], at offset: Int, marker: [UInt8]) -> [Piece] {
         var starts = [0]
-        var rest = bytes[...].dropFirst()
-        while let found = index(of: marker, in: rest) {
-            starts.append(found)
-            rest = rest[(found + 1)...]
+        while let last = starts.last,
+            let found = place(of: marker, in: bytes.span.extracting(droppingFirst: last + 1))
+        {
+            starts.append(last + 1 + found)
         }
         return starts.indices.map { place in
             let start = starts[place]

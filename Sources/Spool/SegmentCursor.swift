@@ -10,7 +10,8 @@ struct SegmentCursor: ~Copyable {
         case record(SpoolRecord)
         /// Bytes that are no record, followed by one; the position is at that one.
         case damage(Range<Int>)
-        /// No whole record is left; so many invalid bytes are. The position is before them.
+        /// No whole record is left; so many invalid bytes are, or none where only zeros fill the last block. The
+        /// position is before all of that.
         case end(invalidBytes: Int)
     }
 
@@ -22,8 +23,11 @@ struct SegmentCursor: ~Copyable {
     private(set) var position = SegmentHeader.bytes
     private(set) var chain: UInt32
 
-    private var window: [UInt8] = []
+    /// What was read last, from the start of a block on.
+    private var window = BlockBuffer(capacity: Self.windowBytes)
     private var windowStart = 0
+    /// Whether some of the segment could not be read, and passes for zeros.
+    private var isPartlyUnreadable = false
     private static let windowBytes = 1 << 20
 
     /// Opens a segment.
@@ -35,13 +39,13 @@ struct SegmentCursor: ~Copyable {
     /// - Throws: ``SpoolError/unsupportedVersion(_:path:)``, or that the file cannot be read.
     static func open(_ path: String, number: UInt64) throws(SpoolError) -> SegmentCursor? {
         let start = try rethrow { () throws(SystemError) in
-            try readTolerantly(File(path, .read), count: SegmentHeader.bytes + 8, at: 0)
+            try readTolerantly(file(path), count: SegmentHeader.bytes + 8, at: 0)
         }
         switch SegmentHeader.decode(start) {
         case .success(let header):
             return try rethrow { () throws(SystemError) in
                 SegmentCursor(
-                    file: try File(path, .read), number: number, header: header,
+                    file: try file(path), number: number, header: header,
                     marker: header.marker, chain: SegmentHeader.checksum(of: start))
             }
         case .failure(.version(let version)): throw .unsupportedVersion(version, path: path)
@@ -52,8 +56,7 @@ struct SegmentCursor: ~Copyable {
             for marker in [Array(start[64..<72]), Array(start[48..<56])]
             where marker.contains(where: { $0 != 0 }) {
                 var cursor = SegmentCursor(
-                    file: try File(path, .read), number: number, header: nil, marker: marker,
-                    chain: 0)
+                    file: try file(path), number: number, header: nil, marker: marker, chain: 0)
                 let size = try cursor.file.size()
                 guard try cursor.findRecord(from: SegmentHeader.bytes, limit: size) != nil else {
                     continue
@@ -61,10 +64,17 @@ struct SegmentCursor: ~Copyable {
                 if let first = try cursor.record(at: SegmentHeader.bytes, limit: size) {
                     cursor.chain = first.chainBefore
                 }
+                // What is behind the limit of who reads on is not to be known yet.
+                cursor.window.truncate(to: 0)
                 return cursor
             }
             return nil
         }
+    }
+
+    /// Opens a segment past the page cache, which what is read once is not to fill.
+    static func file(_ path: String) throws(SystemError) -> File {
+        try File(path, .read, isDirect: true)
     }
 
     private init(
@@ -84,11 +94,14 @@ struct SegmentCursor: ~Copyable {
     }
 
     /// Takes the next step over the bytes below `limit`.
-    mutating func next(limit: Int) throws(SystemError) -> Step {
-        switch try move(limit: limit) {
+    ///
+    /// - Parameter isPadded: Whether the limit is the size of a file that may end with zeros that fill its last
+    ///   block; else all before it is records.
+    mutating func next(limit: Int, isPadded: Bool) throws(SystemError) -> Step {
+        switch try move(limit: limit, isPadded: isPadded) {
         case .record(let header):
             let end = position - windowStart
-            let payload = Array(window[end - header.length..<end])
+            let payload = window.span.extracting(end - header.length..<end).copied()
             return .record(SpoolRecord(payload: payload, events: Int(header.events), mark: mark))
         case .damage(let range): return .damage(range)
         case .end(let bytes): return .end(invalidBytes: bytes)
@@ -97,10 +110,11 @@ struct SegmentCursor: ~Copyable {
 
     /// Moves to the end of the valid records below `limit`.
     ///
+    /// - Parameter limit: The size of the file.
     /// - Returns: How many bytes after it are no record.
     mutating func moveToEnd(limit: Int) throws(SystemError) -> Int {
         while true {
-            if case .end(let bytes) = try move(limit: limit) { return bytes }
+            if case .end(let bytes) = try move(limit: limit, isPadded: true) { return bytes }
         }
     }
 
@@ -114,7 +128,7 @@ struct SegmentCursor: ~Copyable {
         case end(invalidBytes: Int)
     }
 
-    private mutating func move(limit: Int) throws(SystemError) -> Move {
+    private mutating func move(limit: Int, isPadded: Bool) throws(SystemError) -> Move {
         guard position < limit else { return .end(invalidBytes: 0) }
         if let header = try record(at: position, limit: limit) {
             position += RecordHeader.bytes + header.length
@@ -122,7 +136,8 @@ struct SegmentCursor: ~Copyable {
             return .record(header)
         }
         guard let found = try findRecord(from: position + 1, limit: limit) else {
-            return .end(invalidBytes: limit - position)
+            let isEnd = isPadded ? try isPadding(from: position, limit: limit) : false
+            return .end(invalidBytes: isEnd ? 0 : limit - position)
         }
         let range = position..<found.offset
         position = found.offset
@@ -130,8 +145,29 @@ struct SegmentCursor: ~Copyable {
         return .damage(range)
     }
 
+    /// Whether from an offset to the end of the file are zeros that its writer filled the last block with.
+    mutating func isPadding(from offset: Int, limit: Int) throws(SystemError) -> Bool {
+        guard limit % BlockBuffer.blockBytes == 0, 1..<BlockBuffer.blockBytes ~= limit - offset,
+            try load(offset, count: limit - offset, limit: limit), !isPartlyUnreadable
+        else { return false }
+        let rest = window.span.extracting(offset - windowStart..<limit - windowStart)
+        return rest.indices.allSatisfy { rest[$0] == 0 }
+    }
+
+    /// Whether damage may be a group that the daemon writes just now, of which the last block was read before
+    /// it was all there.
+    static func isUnfinished(_ damage: Range<Int>, limit: Int) -> Bool {
+        limit % BlockBuffer.blockBytes == 0 && damage.upperBound > limit - BlockBuffer.blockBytes
+    }
+
     /// Moves on without reading, over bytes that cannot be read.
     mutating func skip(to offset: Int) { position = max(position, offset) }
+
+    /// Moves to a mark of this segment that is known to be its end.
+    mutating func move(to end: SpoolMark) {
+        position = Int(clamping: end.offset)
+        chain = end.chain
+    }
 
     /// Moves to a mark of this segment, if a record ends there with just that chain.
     mutating func seek(to mark: SpoolMark, limit: Int) throws(SystemError) -> Bool {
@@ -145,7 +181,7 @@ struct SegmentCursor: ~Copyable {
             return true
         }
         while position < target {
-            if case .end = try move(limit: limit) { return false }
+            if case .end = try move(limit: limit, isPadded: false) { return false }
         }
         return self.mark == mark
     }
@@ -158,7 +194,7 @@ struct SegmentCursor: ~Copyable {
             try load(offset, count: RecordHeader.bytes, limit: limit)
         else { return nil }
         let start = offset - windowStart
-        guard window[start..<start + 8].elementsEqual(marker) else { return nil }
+        for index in marker.indices where window.span[start + index] != marker[index] { return nil }
         let header = RecordHeader(window.span, at: start)
         let count = RecordHeader.bytes + header.length
         guard count <= limit - offset, try load(offset, count: count, limit: limit),
@@ -173,14 +209,16 @@ struct SegmentCursor: ~Copyable {
     ) throws(SystemError) -> (offset: Int, header: RecordHeader)? {
         var offset = offset
         while limit - offset >= RecordHeader.bytes {
-            let count = min(Self.windowBytes, limit - offset)
+            let count = min(Self.windowBytes - BlockBuffer.blockBytes, limit - offset)
             guard try load(offset, count: count, limit: limit) else { return nil }
             let start = offset - windowStart
-            guard let found = index(of: marker, in: window[start..<start + count]) else {
+            guard
+                let found = place(of: marker, in: window.span.extracting(start..<start + count))
+            else {
                 offset += count - 7
                 continue
             }
-            offset = windowStart + found
+            offset += found
             if let header = try record(at: offset, limit: limit) { return (offset, header) }
             offset += 1
         }
@@ -193,16 +231,39 @@ struct SegmentCursor: ~Copyable {
     ) throws(SystemError) -> Bool {
         let end = windowStart + window.count
         if offset >= windowStart, offset + count <= end { return true }
-        if offset >= windowStart, offset < end {
-            window.removeFirst(offset - windowStart)
+        let start = BlockBuffer.roundedDown(offset)
+        if start >= windowStart, start < end {
+            window.removeFirst(start - windowStart)
+            // The last block may have had less than it has now.
+            window.truncate(to: BlockBuffer.roundedDown(window.count))
         } else {
-            window.removeAll(keepingCapacity: true)
+            window.truncate(to: 0)
         }
-        windowStart = offset
-        let wanted = min(max(count, Self.windowBytes), limit - offset)
-        window += try Self.readTolerantly(
-            file, count: wanted - window.count, at: offset + window.count)
-        return window.count >= count
+        windowStart = start
+        // Larger for a large record, and for no longer than that.
+        window.setCapacity(max(offset + count - start, Self.windowBytes))
+        do throws(SystemError) {
+            try fill(upTo: min(window.capacity, BlockBuffer.roundedUp(limit - start)))
+        } catch {
+            window.truncate(to: 0)
+            throw error
+        }
+        // What is there beyond the limit is not durable yet.
+        window.truncate(to: min(window.count, limit - start))
+        return window.count >= offset + count - start
+    }
+
+    /// Reads on until the window has so many bytes.
+    private mutating func fill(upTo count: Int) throws(SystemError) {
+        do throws(SystemError) {
+            try file.append(to: &window, upTo: count, at: windowStart + window.count)
+        } catch {
+            guard error.code == EIO else { throw error }
+            isPartlyUnreadable = true
+            let bytes = try Self.readTolerantly(
+                file, count: count - window.count, at: windowStart + window.count)
+            _ = window.fill(from: bytes.span)
+        }
     }
 
     /// Reads with sectors that cannot be read as zeros, so that only their records are lost.
@@ -227,13 +288,18 @@ struct SegmentCursor: ~Copyable {
     }
 }
 
-/// The index in `bytes` where `pattern` first starts.
-func index(of pattern: [UInt8], in bytes: ArraySlice<UInt8>) -> Int? {
+/// Where in `bytes` a pattern first starts.
+func place(of pattern: [UInt8], in bytes: Span<UInt8>) -> Int? {
     unsafe bytes.withUnsafeBytes { buffer in
         // SAFETY: it reads within the two buffers and answers a place in the first, or null.
         guard let base = buffer.baseAddress,
             let found = unsafe tapline_find(base, buffer.count, pattern, pattern.count)
         else { return nil }
-        return unsafe bytes.startIndex + (found - base)
+        return unsafe found - base
     }
+}
+
+extension Span<UInt8> {
+    /// A copy.
+    func copied() -> [UInt8] { unsafe withUnsafeBufferPointer { unsafe [UInt8]($0) } }
 }

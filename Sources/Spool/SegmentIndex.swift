@@ -7,6 +7,8 @@ struct SegmentIndex {
         let number: UInt64
         /// Bytes that are durable; readers stop there.
         var bytes: Int
+        /// Whether zeros may be the last of them: it was found, and only its size was looked at.
+        var isPadded = false
         /// When it was first known to be loaded.
         var loadedAt: Microseconds?
         /// Its damage could not be copied, so the file is all there is of it.
@@ -17,6 +19,8 @@ struct SegmentIndex {
     private(set) var segments: [Segment] = []
     /// The segment that grows, if any.
     private(set) var active: UInt64?
+    /// Where the newest durable record ends, if that is known.
+    private(set) var end: SpoolMark?
     /// Below it everything is loaded.
     private(set) var released: (segment: UInt64, offset: Int) = (0, 0)
     /// What the database last said is loaded. Before it has, nothing is deleted; after a restore it
@@ -32,8 +36,9 @@ struct SegmentIndex {
     var statistics = SpoolStatistics()
 
     /// Takes over what was found at the start.
-    init(segments: [Segment], released: UInt64) {
+    init(segments: [Segment], end: SpoolMark?, released: UInt64) {
         self.segments = segments
+        self.end = end
         self.released = (released, 0)
         nextNumber = max(segments.last?.number ?? 0, released) + 1
     }
@@ -53,19 +58,24 @@ struct SegmentIndex {
     }
 
     /// Publishes what has become durable in the growing segment.
-    mutating func publish(bytes: Int) { segments[segments.count - 1].bytes = bytes }
+    ///
+    /// - Parameter end: Where its newest record ends.
+    mutating func publish(bytes: Int, end: SpoolMark?) {
+        segments[segments.count - 1].bytes = bytes
+        self.end = end
+    }
 
     /// Ends the growing segment; 0 bytes mean that it is gone.
     mutating func end(bytes: Int) {
         active = nil
-        if bytes == 0 { segments.removeLast() } else { publish(bytes: bytes) }
+        if bytes == 0 { segments.removeLast() } else { segments[segments.count - 1].bytes = bytes }
     }
 
     // MARK: Reading
 
     /// What a reader does next.
     enum Advice: Equatable {
-        case read(limit: Int, isComplete: Bool)
+        case read(limit: Int, isPadded: Bool)
         case move(to: UInt64)
         case closed
     }
@@ -74,11 +84,10 @@ struct SegmentIndex {
     func advice(segment: UInt64, position: Int) -> Advice? {
         let place = segments.firstIndex { $0.number >= segment }
         if let place, segments[place].number == segment {
-            let isComplete = active != segment
             if position < segments[place].bytes {
-                return .read(limit: segments[place].bytes, isComplete: isComplete)
+                return .read(limit: segments[place].bytes, isPadded: segments[place].isPadded)
             }
-            if isComplete, place + 1 < segments.count {
+            if active != segment, place + 1 < segments.count {
                 return .move(to: segments[place + 1].number)
             }
         } else if let place {

@@ -45,7 +45,7 @@ package struct SegmentRecords: ~Copyable {
     /// The next record or damage; nil at the end.
     package mutating func next() throws(SpoolError) -> Step? {
         do throws(SystemError) {
-            switch try cursor.next(limit: limit) {
+            switch try cursor.next(limit: limit, isPadded: true) {
             case .record(let record): return .record(record)
             case .damage(let range): return try damage(range)
             case .end(let bytes):

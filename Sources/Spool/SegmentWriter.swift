@@ -17,11 +17,11 @@ struct SegmentWriter: ~Copyable {
     /// Below it everything is durable.
     private(set) var synced = SegmentHeader.bytes
     private var chain: UInt32
-    // Small records are gathered here, so that a group of them is one write; large ones are
-    // written from where they are.
-    private var staged: [UInt8] = []
-    private static let stagedBytesMax = 256 << 10
-    private static let copiedBytesMax = 64 << 10
+    /// What is not written yet, after what of the same block is: blocks are written whole.
+    private var staged: BlockBuffer
+    /// Where in the file the staged bytes start: at a block.
+    private var stagedStart = 0
+    private static let stagedBytesMax = 1 << 20
 
     /// Creates a segment file with its header, durably.
     ///
@@ -34,9 +34,12 @@ struct SegmentWriter: ~Copyable {
         let header = SegmentHeader(
             id: id, number: number, previous: previous, nonce: Random.bytes(12))
         let bytes = header.encoded()
+        var staged = BlockBuffer(capacity: Self.stagedBytesMax)
+        _ = staged.fill(from: bytes.span)
+        staged.padToBlock()
         let file = try storage.create(path)
         do throws(SystemError) {
-            try Self.write(bytes.span, to: file, at: 0, storage)
+            try Self.write(staged.span, to: file, at: 0, storage)
             try Failpoint.attempt("spool.rotate", path)
             try storage.sync(file)
             try storage.syncDirectory(directory.path)
@@ -44,11 +47,13 @@ struct SegmentWriter: ~Copyable {
             try? storage.discard(path)
             throw error
         }
+        staged.truncate(to: bytes.count)
         self.path = path
         self.number = number
         self.id = id
         self.storage = storage
         self.file = file
+        self.staged = staged
         marker = header.marker
         chain = SegmentHeader.checksum(of: bytes)
     }
@@ -57,19 +62,14 @@ struct SegmentWriter: ~Copyable {
     ///
     /// - Returns: The position after it.
     mutating func append(_ payload: [UInt8], events: Int) throws(SystemError) -> SpoolMark {
+        var head: [UInt8] = []
+        head.reserveCapacity(RecordHeader.bytes)
         chain = RecordHeader.append(
-            to: &staged, marker: marker, payload: payload, events: UInt32(clamping: events),
+            to: &head, marker: marker, payload: payload, events: UInt32(clamping: events),
             chainBefore: chain)
-        if payload.count <= Self.copiedBytesMax {
-            staged += payload
-            position += RecordHeader.bytes + payload.count
-            if staged.count > Self.stagedBytesMax { try flush() }
-        } else {
-            position += RecordHeader.bytes
-            try flush()
-            try Self.write(payload.span, to: file, at: position, storage)
-            position += payload.count
-        }
+        try stage(head.span)
+        try stage(payload.span)
+        position += RecordHeader.bytes + payload.count
         return SpoolMark(segment: number, offset: UInt64(position), chain: chain)
     }
 
@@ -81,10 +81,23 @@ struct SegmentWriter: ~Copyable {
         synced = position
     }
 
+    private mutating func stage(_ bytes: Span<UInt8>) throws(SystemError) {
+        var taken = staged.fill(from: bytes)
+        while taken < bytes.count {
+            try flush()
+            taken += staged.fill(from: bytes.extracting(droppingFirst: taken))
+        }
+    }
+
+    /// Writes what is staged, with zeros up to the end of its last block, which stays staged if it is not full.
     private mutating func flush() throws(SystemError) {
-        guard !staged.isEmpty else { return }
-        try Self.write(staged.span, to: file, at: position - staged.count, storage)
-        staged.removeAll(keepingCapacity: true)
+        let count = staged.count
+        staged.padToBlock()
+        try Self.write(staged.span, to: file, at: stagedStart, storage)
+        staged.truncate(to: count)
+        let whole = BlockBuffer.roundedDown(count)
+        staged.removeFirst(whole)
+        stagedStart += whole
     }
 
     private static func write(
@@ -92,15 +105,33 @@ struct SegmentWriter: ~Copyable {
     ) throws(SystemError) {
         try Failpoint.attempt("spool.write.before", file.path)
         var done = 0
+        var wasShort = false
         while done < bytes.count {
             let count = try storage.write(
                 file, bytes.extracting(droppingFirst: done), offset + done)
-            guard count > 0 else {
+            // A block of which a part was written is written once more, and then it says why.
+            let end = file.isDirect ? BlockBuffer.roundedDown(done + count) : done + count
+            guard end > done || count > 0 && !wasShort else {
                 throw SystemError(code: EIO, action: "write", path: file.path)
             }
-            done += count
+            wasShort = end == done
+            done = end
         }
         try Failpoint.attempt("spool.write.after", file.path)
+    }
+
+    /// Ends a segment: cuts off what fills its last block.
+    ///
+    /// Where that fails, or a power cut undoes it, readers know such zeros from damage.
+    ///
+    /// - Returns: Its bytes.
+    consuming func end() -> Int {
+        do throws(SystemError) {
+            try storage.truncate(file, synced)
+        } catch {
+            Log.warn("\(error)")
+        }
+        return synced
     }
 
     /// Ends a segment of which a write or a sync failed: cuts it back to what is durable.

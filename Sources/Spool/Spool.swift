@@ -43,7 +43,8 @@ package final class Spool: Sendable {
             segment: found.segments.last?.number ?? 0,
             offset: UInt64(found.segments.last?.bytes ?? 0), chain: 0)
         quarantine = Quarantine(directory: directory, storage: options.storage)
-        var index = SegmentIndex(segments: found.segments, released: found.released)
+        var index = SegmentIndex(
+            segments: found.segments, end: found.end, released: found.released)
         index.statistics.tornTails = found.tornTails
         index.statistics.tornTailBytes = found.tornTailBytes
         let kept = try rethrow { [quarantine] () throws(SystemError) in try quarantine.count() }
@@ -160,7 +161,8 @@ package final class Spool: Sendable {
     /// Completes the growing segment, if there is one.
     private func endSegment(_ writer: inout SegmentWriter?) {
         guard let last = writer.take() else { return }
-        index.withLock { $0.end(bytes: last.synced) }
+        let bytes = last.end()
+        index.withLock { $0.end(bytes: bytes) }
         index.broadcast()
     }
 
@@ -227,7 +229,7 @@ package final class Spool: Sendable {
         try writer?.sync()
         let synced = writer?.synced ?? 0
         let wasDegraded = index.withLock { index in
-            index.publish(bytes: synced)
+            index.publish(bytes: synced, end: marks.last)
             index.statistics.syncs += 1
             index.statistics.syncedRecords += UInt64(group.count)
             index.statistics.syncedEvents += UInt64(events)

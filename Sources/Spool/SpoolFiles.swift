@@ -32,7 +32,7 @@ package enum SpoolFiles {
     /// Reads the records after a mark, up to the last whole one.
     ///
     /// Nothing is written and no lock taken. A record that the daemon is just writing may be seen
-    /// before it is durable. A segment deleted meanwhile was loaded, and is passed over.
+    /// before it is durable, and one after it may not. A segment deleted meanwhile was loaded, and is passed over.
     ///
     /// - Parameters:
     ///   - directory: That of the spool.
@@ -83,13 +83,17 @@ package enum SpoolFiles {
                 if let mark, number == mark.segment {
                     // Nothing is after the end, and only a walk over all records before would tell
                     // whether the mark is of this spool.
-                    guard mark.offset < UInt64(limit), try cursor.seek(to: mark, limit: limit)
+                    guard let offset = Int(exactly: mark.offset), offset < limit,
+                        try !cursor.isPadding(from: offset, limit: limit),
+                        try cursor.seek(to: mark, limit: limit)
                     else { return nil }
                 }
                 while true {
-                    switch try cursor.next(limit: limit) {
+                    switch try cursor.next(limit: limit, isPadded: true) {
                     case .record(let record): return record
-                    case .damage: continue
+                    case .damage(let range):
+                        let isNewest = number == numbers.last
+                        if isNewest, SegmentCursor.isUnfinished(range, limit: limit) { return nil }
                     case .end: return nil
                     }
                 }
@@ -114,13 +118,15 @@ package enum SpoolFiles {
             let limit = try cursor.file.size()
             if let mark, try !cursor.seek(to: mark, limit: limit) { return false }
             while true {
-                switch try cursor.next(limit: limit) {
+                switch try cursor.next(limit: limit, isPadded: true) {
                 case .record(let record):
                     scan.records += 1
                     scan.events += record.events
                     scan.end = record.mark
                     body(record)
-                case .damage(let range): try count(range, cursor, known, &scan)
+                case .damage(let range):
+                    if isNewest, SegmentCursor.isUnfinished(range, limit: limit) { return true }
+                    try count(range, cursor, known, &scan)
                 case .end(let bytes):
                     if bytes > 0, !isNewest {
                         try count(limit - bytes..<limit, cursor, known, &scan)

@@ -8,7 +8,11 @@ import Platform
 // DIR/NNNNNNNNNNNN.seg     segments, numbered in decimal, never reused; gaps are normal
 // DIR/quarantine/          records that could not be read, see Quarantine
 //
-// A segment is a header of 64 bytes and then records without gaps:
+// A segment is written in whole blocks of 4096 bytes, past the page cache where the file system can:
+// zeros fill the last one, and what follows is written over them. They are cut off when the segment
+// is complete; until then, and where the writer was killed or a power cut undid that, the size of the
+// file is a multiple of 4096, and fewer than 4096 zeros at its end are neither damage nor a torn
+// tail. Before them is a header of 64 bytes, and then records without gaps:
 //
 //   offset  width  field
 //        0      8  magic, "TAPSPOOL"
@@ -35,9 +39,9 @@ import Platform
 // finds the next one by searching for the marker. As a record carries the chain before it, one
 // damaged record costs no other.
 //
-// A torn tail is invalid bytes at the end of the newest segment with no valid record after them:
-// it was never acknowledged, and is cut off at start. Anything else that is invalid is damage: it
-// is copied to the quarantine and counted, and all other records are delivered.
+// A torn tail is invalid bytes, but for such zeros, at the end of the newest segment with no valid record
+// after them: it was never acknowledged, and is cut off at start. Anything else that is invalid is
+// damage: it is copied to the quarantine and counted, and all other records are delivered.
 //
 // Test vector: id 00 01 … 0f, segment 1, no segment before, nonce 10 11 … 1b has the header
 // checksum 0x67EAAAFF; the first record with payload "tapline" and 1 event then has the

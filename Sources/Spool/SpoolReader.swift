@@ -40,8 +40,8 @@ package final class SpoolReader {
             case nil: return nil
             case .closed: throw .closing
             case .move(let number): move(to: number)
-            case .read(let limit, let isComplete):
-                if let record = try read(limit: limit, isComplete: isComplete) { return record }
+            case .read(let limit, let isPadded):
+                if let record = try read(limit: limit, isPadded: isPadded) { return record }
             }
         }
     }
@@ -62,21 +62,22 @@ package final class SpoolReader {
         spool.noteMissing(previous)
     }
 
-    private func read(limit: Int, isComplete: Bool) throws(SpoolError) -> SpoolRecord? {
+    private func read(limit: Int, isPadded: Bool) throws(SpoolError) -> SpoolRecord? {
         if cursor == nil {
             guard let opened = try spool.open(segment) else { return nil }
             cursor = consume opened
         }
-        let step = try rethrow { () throws(SystemError) in try cursor?.next(limit: limit) }
+        let step = try rethrow { () throws(SystemError) in
+            try cursor?.next(limit: limit, isPadded: isPadded)
+        }
         switch step {
         case .record(let record): return record
         case .damage(let range): setAside(range)
-        case .end(let bytes) where bytes > 0:
+        case .end(let bytes):
             // Readers stop at what was durable, so that bytes there are damaged, not unfinished.
-            let start = limit - bytes
-            setAside(start..<limit)
+            if bytes > 0 { setAside(limit - bytes..<limit) }
             cursor?.skip(to: limit)
-        case .end, nil: break
+        case nil: break
         }
         return nil
     }
@@ -98,18 +99,24 @@ extension Spool {
             let reader = index.withLock { $0.addReader(at: 0) }
             return SpoolReader(self, reader: reader, segment: 0, cursor: nil)
         }
-        let (reader, limit) = index.withLock { index in
-            (index.addReader(at: mark.segment), index.segment(mark.segment)?.bytes)
+        let (reader, limit, isEnd) = index.withLock { index in
+            let limit = index.segment(mark.segment)?.bytes
+            return (index.addReader(at: mark.segment), limit, index.end == mark)
         }
         do throws(SpoolError) {
             guard let limit,
                 var cursor = try SegmentCursor.open(
                     directory.segment(mark.segment), number: mark.segment)
             else { throw .notThisSpool(mark) }
-            let isFound = try rethrow { () throws(SystemError) in
-                try cursor.seek(to: mark, limit: limit)
+            // The end has no record after it to tell: it would take a walk over all before it.
+            if isEnd {
+                cursor.move(to: mark)
+            } else {
+                let isFound = try rethrow { () throws(SystemError) in
+                    try cursor.seek(to: mark, limit: limit)
+                }
+                guard isFound else { throw .notThisSpool(mark) }
             }
-            guard isFound else { throw .notThisSpool(mark) }
             return SpoolReader(self, reader: reader, segment: mark.segment, cursor: cursor)
         } catch {
             index.withLock { $0.setReader(reader, at: nil) }
@@ -160,7 +167,7 @@ extension Spool {
     /// Copies damaged bytes to the quarantine and counts them.
     func setAside(_ range: Range<Int>, segment: UInt64, marker: [UInt8]) {
         do throws(SystemError) {
-            let file = try File(directory.segment(segment), .read)
+            let file = try SegmentCursor.file(directory.segment(segment))
             let count = try quarantine.keep(
                 range, of: file, segment: segment, marker: marker)
             note(count, segment: segment, offset: range.lowerBound)

@@ -4,6 +4,8 @@ import Platform
 struct SpoolRecovery {
     private(set) var segments: [SegmentIndex.Segment] = []
     private(set) var newestID: SpoolID?
+    /// Where the newest record ends; nil when there is none.
+    private(set) var end: SpoolMark?
     private(set) var tornTails = 0
     private(set) var tornTailBytes = 0
     let released: UInt64
@@ -19,7 +21,8 @@ struct SpoolRecovery {
                 try File(directory.segment(number), .read).status()
             }
             let loadedAt = number < released ? modified : nil
-            segments.append(.init(number: number, bytes: size, loadedAt: loadedAt))
+            segments.append(
+                .init(number: number, bytes: size, isPadded: true, loadedAt: loadedAt))
         }
         while let newest = segments.last {
             let path = directory.segment(newest.number)
@@ -27,16 +30,27 @@ struct SpoolRecovery {
                 newestID = cursor.header?.id
                 segments[segments.count - 1].bytes = try cutTail(
                     &cursor, size: newest.bytes, storage)
+                segments[segments.count - 1].isPadded = false
+                end = cursor.mark
                 return
             }
             // More than a header that cannot be read is damage, which the reader sets aside.
-            guard newest.bytes <= SegmentHeader.bytes else { return }
+            guard hasNoRecord(path, size: newest.bytes) else { return }
             Log.warn("spool segment without a header removed", ["path": path])
             try rethrow { () throws(SystemError) in try storage.discard(path) }
             segments.removeLast()
             tornTails += 1
             tornTailBytes += newest.bytes
         }
+    }
+
+    /// Whether there is nothing after the header but zeros that fill its block; what cannot be read is something.
+    private func hasNoRecord(_ path: String, size: Int) -> Bool {
+        if size <= SegmentHeader.bytes { return true }
+        guard size <= BlockBuffer.blockBytes,
+            let bytes = try? SegmentCursor.file(path).read(count: size, at: 0), bytes.count == size
+        else { return false }
+        return bytes.dropFirst(SegmentHeader.bytes).allSatisfy { $0 == 0 }
     }
 
     /// Makes durable what the last run may have written and not synced: it is about to be loaded, and a
@@ -55,22 +69,34 @@ struct SpoolRecovery {
     ) throws(SpoolError) -> Int {
         do throws(SystemError) {
             let bytes = try cursor.moveToEnd(limit: size)
-            if bytes == 0 {
-                sync(cursor.file, storage)
-                return size
-            }
             let end = cursor.position
-            let file = try File(cursor.file.path, .readWrite)
-            try storage.truncate(file, end)
-            try storage.sync(file)
-            tornTails += 1
-            tornTailBytes += bytes
-            Log.warn(
-                "torn tail of the spool cut off; it was never acknowledged",
-                ["path": cursor.file.path, "offset": "\(end)", "bytes": "\(bytes)"])
+            if bytes > 0 {
+                try cut(cursor.file.path, to: end, storage)
+                tornTails += 1
+                tornTailBytes += bytes
+                Log.warn(
+                    "torn tail of the spool cut off; it was never acknowledged",
+                    ["path": cursor.file.path, "offset": "\(end)", "bytes": "\(bytes)"])
+            } else if end < size {
+                // Its writer was killed, and had filled the last block. Readers know that from damage.
+                do throws(SystemError) { try cut(cursor.file.path, to: end, storage) } catch {
+                    Log.warn("\(error)")
+                    sync(cursor.file, storage)
+                }
+            } else {
+                sync(cursor.file, storage)
+            }
             return end
         } catch {
             throw SpoolError(error)
         }
+    }
+
+    private func cut(
+        _ path: String, to end: Int, _ storage: SpoolStorage
+    ) throws(SystemError) {
+        let file = try File(path, .readWrite)
+        try storage.truncate(file, end)
+        try storage.sync(file)
     }
 }

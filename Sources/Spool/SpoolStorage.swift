@@ -6,9 +6,9 @@ import Platform
 /// Segments are written a few times a group, on the committer thread; the rest is rare. Reading is
 /// not among them.
 package struct SpoolStorage: Sendable {
-    /// Creates a file that must not exist.
+    /// Creates a file that must not exist, to be written past the page cache if it can be.
     package var create: @Sendable (_ path: String) throws(SystemError) -> File = {
-        (path) throws(SystemError) in try File(path, .createNew)
+        (path) throws(SystemError) in try File(path, .createNew, isDirect: true)
     }
     /// Writes once at an offset; may write less than all, and says how much.
     package var write:

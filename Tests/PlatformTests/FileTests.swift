@@ -104,4 +104,43 @@ final class FileTests {
         try File.remove(folder + "/none")
         #expect(throws: SystemError.self) { try File.remove(self.folder) }
     }
+
+    /// Past the page cache, or through it where there is no other way: the bytes are the same.
+    @Test func aDirectFileReadsAndWritesBlocksAndAnyPart() throws {
+        let path = folder + "/direct"
+        let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        var blocks = BlockBuffer(capacity: bytes.count)
+        #expect(blocks.capacity == 12_288)
+        #expect(blocks.fill(from: bytes.span) == bytes.count)
+        blocks.padToBlock()
+        let file = try File(path, .createNew, isDirect: true)
+        try file.write(blocks.span, at: 0)
+        try file.truncate(to: bytes.count)
+        let again = try File(path, .read, isDirect: true)
+        for (offset, count) in [(0, 10_000), (5, 1), (4_090, 20), (9_999, 5), (10_000, 3), (0, 0)] {
+            #expect(
+                try again.read(count: count, at: offset)
+                    == Array(bytes.dropFirst(offset).prefix(count)), "\(count) at \(offset)")
+        }
+        var read = BlockBuffer(capacity: 4_096)
+        try again.append(to: &read, upTo: 4_096, at: 4_096)
+        read.setCapacity(8_192)
+        try again.append(to: &read, upTo: 8_192, at: 8_192)
+        let found = read.span
+        #expect(found.count == 10_000 - 4_096)
+        #expect(found.indices.allSatisfy { found[$0] == bytes[4_096 + $0] })
+    }
+
+    /// A file system may take the flag and refuse each call, as it does here for what is no block.
+    @Test func whereDirectCallsAreRefusedAllGoThroughThePageCache() throws {
+        let path = folder + "/direct"
+        let file = try File(path, .createNew, isDirect: true)
+        let bytes: [UInt8] = Array("tapline".utf8)
+        try file.write(bytes.span, at: 3)
+        #expect(try File.contents(of: path) == [0, 0, 0] + bytes)
+        let again = try File(path, .read, isDirect: true)
+        var got: [UInt8] = Array(repeating: 0, count: 5)
+        let count = try unsafe got.withUnsafeMutableBytes { unsafe try again.read(into: $0, at: 4) }
+        #expect(count == 5 && got == Array(bytes[1..<6]))
+    }
 }

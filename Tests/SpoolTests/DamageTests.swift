@@ -123,6 +123,48 @@ struct DamageTests {
         #expect(try fixture.bytes("000000000001.seg") == whole)
     }
 
+    /// A writer fills the last block with zeros, and whoever kills it leaves them.
+    @Test func zerosThatFillABlockAreNoTailAndNoDamage() throws {
+        let (fixture, _) = try SpoolFixture.filled(Self.count, SpoolTests.small())
+        let names = try fixture.segments()
+        let whole = try names.map { try fixture.bytes($0) }
+        for (name, bytes) in zip(names, whole) {
+            let padding = BlockBuffer.roundedUp(bytes.count) - bytes.count
+            try fixture.write(name, bytes + Array(repeating: 0, count: padding))
+        }
+        let (scanned, scan) = try fixture.scanned()
+        #expect(scanned == Self.all && scan.quarantinedRecords == 0)
+        let (payloads, statistics) = try fixture.delivered()
+        #expect(payloads == Self.all)
+        #expect(statistics.tornTails == 0 && statistics.quarantinedRecords == 0)
+        #expect(try fixture.bytes(names.last!) == whole.last!)
+    }
+
+    /// A block more of zeros, or one that is not to its end, is a tail.
+    @Test(arguments: [-1, 1, 4096])
+    func zerosThatDoNotFillABlockAreATail(more: Int) throws {
+        let (fixture, _) = try SpoolFixture.filled(Self.count)
+        let whole = try fixture.bytes("000000000001.seg")
+        let zeros = BlockBuffer.roundedUp(whole.count) - whole.count + more
+        try fixture.write("000000000001.seg", whole + Array(repeating: 0, count: zeros))
+        let (payloads, statistics) = try fixture.delivered()
+        #expect(payloads == Self.all)
+        #expect(statistics.tornTails == 1 && statistics.tornTailBytes == zeros)
+    }
+
+    /// It was being created when the power went.
+    @Test(arguments: [0, 10, 63])
+    func aBlockWithoutAWholeHeaderHoldsNothing(cut: Int) throws {
+        let (fixture, _) = try SpoolFixture.filled(1)
+        let header = try fixture.bytes("000000000001.seg").prefix(cut)
+        try fixture.write(
+            "000000000002.seg", header + Array(repeating: 0, count: BlockBuffer.blockBytes - cut))
+        let (payloads, statistics) = try fixture.delivered()
+        #expect(payloads == [SpoolFixture.payload(0)])
+        #expect(statistics.tornTails == 1)
+        #expect(statistics.quarantinedRecords == 0 && statistics.missingSegments == 0)
+    }
+
     /// The size of a file may be durable when the last of its bytes are not.
     @Test func zerosInPlaceOfTheLastBytesCostOnlyTheirRecords() throws {
         let (fixture, marks) = try SpoolFixture.filled(Self.count)

@@ -34,7 +34,7 @@ extension FakeDisk {
     private func create(_ path: String, _ mode: File.Mode) throws(SystemError) -> File {
         if try step("create", path) { throw fail("create", path) }
         if state.withLock({ $0.fault.bytesFree }) == 0 { throw fail("create", path, ENOSPC) }
-        let file = try File(path, mode)
+        let file = try File(path, mode, isDirect: isDirect)
         let name = self.name(path)
         state.withLock { state in
             if let node = state.names[name] {
@@ -57,6 +57,8 @@ extension FakeDisk {
         var count = fails ? bytes.count / 2 : bytes.count
         try state.withLock { state throws(SystemError) in
             count = min(count, state.fault.writeBytesMax ?? count)
+            // Past the page cache whole blocks are written.
+            if file.isDirect, !fails { count = min(bytes.count, BlockBuffer.roundedUp(count)) }
             guard let free = state.fault.bytesFree else { return }
             if free == 0 { throw fail("write", path, ENOSPC) }
             count = min(count, free)

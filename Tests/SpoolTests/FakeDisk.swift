@@ -70,11 +70,14 @@ final class FakeDisk: Sendable {
 
     let fixture: SpoolFixture
     let order: Order
+    /// Whether segments are written past the page cache.
+    let isDirect: Bool
     let state: Sync.Monitor<State>
 
     init(seed: UInt64, order: Order = .inOrder) throws {
         fixture = try SpoolFixture(under: Self.memory)
         self.order = order
+        isDirect = seed % 2 == 0
         state = .init(State(random: SplitMix(state: seed)))
     }
 

@@ -16,20 +16,28 @@ struct FaultTests {
         #expect(statistics.quarantinedRecords == 0)
     }
 
-    @Test func shortWritesAreContinued() throws {
+    @Test(arguments: [true, false]) func shortWritesAreContinued(isDirect: Bool) throws {
         let faulty = FaultyStorage()
-        faulty.faults.withLock { $0.writeBytesMax = 3 }
-        let fixture = try SpoolFixture()
-        try fixture.open(faulty.options) { spool in
-            for number in 0..<5 {
-                _ = try spool.appendAndWait(SpoolFixture.payload(number)).get()
-            }
+        faulty.faults.withLock {
+            $0.writeBytesMax = 3
+            $0.isDirect = isDirect
         }
-        try Self.expectOnlyAcknowledged(fixture, (0..<5).map(SpoolFixture.payload))
+        let fixture = try SpoolFixture()
+        // One of several blocks, too.
+        let payloads = (0..<4).map(SpoolFixture.payload) + [Array(repeating: 7, count: 20_000)]
+        try fixture.open(faulty.options) { spool in
+            for payload in payloads { _ = try spool.appendAndWait(payload).get() }
+        }
+        try Self.expectOnlyAcknowledged(fixture, payloads)
     }
 
-    @Test(arguments: 0..<140) func aFullDiskRefusesAndRecoversAlone(free: Int) throws {
+    @Test(arguments: 0..<140, [true, false]) func aFullDiskRefusesAndRecoversAlone(
+        step: Int, isDirect: Bool
+    ) throws {
         let faulty = FaultyStorage()
+        faulty.faults.withLock { $0.isDirect = isDirect }
+        // Up to what five of the six appends write: a block each.
+        let free = step * 5 * BlockBuffer.blockBytes / 139
         let fixture = try SpoolFixture()
         var acknowledged: [[UInt8]] = []
         try fixture.open(faulty.options) { spool in
@@ -103,6 +111,8 @@ struct FaultTests {
     @Test(arguments: 0..<60) func anyMixOfFaultsKeepsThePromise(seed: Int) throws {
         var random = SplitMix(state: UInt64(seed))
         let faulty = FaultyStorage()
+        let isDirect = seed % 2 == 0
+        faulty.faults.withLock { $0.isDirect = isDirect }
         let fixture = try SpoolFixture()
         var options = faulty.options
         options.segmentBytesMax = 300
@@ -116,7 +126,8 @@ struct FaultTests {
                         faults.writeFails = dice == 0
                         faults.syncFails = dice == 1
                         faults.truncateFails = dice <= 2 && Bool.random(using: &random)
-                        faults.bytesFree = dice == 2 ? Int.random(in: 0...90, using: &random) : nil
+                        faults.bytesFree =
+                            dice == 2 ? Int.random(in: 0...2, using: &random) * 2_500 : nil
                         faults.writeBytesMax = dice == 3 ? 5 : .max
                     }
                     if case .success = try spool.appendAndWait(SpoolFixture.payload(number)) {
@@ -124,7 +135,7 @@ struct FaultTests {
                     }
                     number += 1
                 }
-                faulty.faults.withLock { $0 = .init() }
+                faulty.faults.withLock { $0 = .init(isDirect: isDirect) }
                 // While it runs, exactly what is acknowledged and readable is seen.
                 let seen = try spool.makeReader(from: nil).all().map(\.payload)
                 #expect(acknowledged.allSatisfy { seen.contains(SpoolFixture.payload($0)) })

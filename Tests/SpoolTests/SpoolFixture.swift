@@ -118,6 +118,8 @@ final class FaultyStorage: Sendable {
         var truncateFails = false
         /// The most one write takes.
         var writeBytesMax = Int.max
+        /// Whether the file system opens files for direct I/O.
+        var isDirect = true
         var syncs = 0
         var writes = 0
     }
@@ -126,6 +128,9 @@ final class FaultyStorage: Sendable {
 
     var storage: SpoolStorage {
         var storage = SpoolStorage.system
+        storage.create = { [faults] path throws(SystemError) in
+            try File(path, .createNew, isDirect: faults.withLock { $0.isDirect })
+        }
         storage.write = { [faults] file, bytes, offset throws(SystemError) in
             let count = try faults.withLock { faults throws(SystemError) in
                 faults.writes += 1
@@ -133,12 +138,15 @@ final class FaultyStorage: Sendable {
                     throw SystemError(code: EIO, action: "write", path: file.path)
                 }
                 var count = min(bytes.count, faults.writeBytesMax)
-                if let free = faults.bytesFree {
+                // Past the page cache whole blocks are written.
+                if file.isDirect { count = min(bytes.count, BlockBuffer.roundedUp(count)) }
+                if let whole = faults.bytesFree {
+                    let free = file.isDirect ? BlockBuffer.roundedDown(whole) : whole
                     guard free > 0 else {
                         throw SystemError(code: ENOSPC, action: "write", path: file.path)
                     }
                     count = min(count, free)
-                    faults.bytesFree = free - count
+                    faults.bytesFree = whole - count
                 }
                 return count
             }

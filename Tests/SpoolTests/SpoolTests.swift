@@ -241,4 +241,49 @@ struct SpoolTests {
         #expect(SpoolID("00010203-0405-0607-0809-0a0b0c0d0e0g") == nil)
         #expect(SpoolID("000102030405060708090a0b0c0d0e0f") == nil)
     }
+
+    /// Records of all sizes beside the ends of blocks, of the writer's buffer and of the reader's window: who
+    /// follows the writer sees each at once, and so does who reads beside the daemon.
+    @Test(arguments: [true, false]) func whoFollowsTheWriterReadsEachRecord(isDirect: Bool) throws {
+        let faulty = FaultyStorage()
+        faulty.faults.withLock { $0.isDirect = isDirect }
+        var options = faulty.options
+        options.segmentBytesMax = 3 << 20
+        let fixture = try SpoolFixture()
+        var random = SplitMix(state: 7)
+        let sizes =
+            (4_040...4_100).map { $0 } + [1 << 20, (1 << 20) - 64 - 24, 2_500_000, 1, 0]
+            + (0..<60).map { _ in Int.random(in: 0...9_000, using: &random) } + [1_500_000, 5]
+        try fixture.open(options) { spool in
+            let reader = try spool.makeReader(from: nil)
+            var payloads: [[UInt8]] = []
+            for size in sizes {
+                let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* size) }
+                payloads.append(payload)
+                let mark = try spool.appendAndWait(payload).get()
+                let record = try #require(try reader.next(timeoutMilliseconds: 0))
+                #expect(record.payload == payload && record.mark == mark, "\(size) bytes")
+                #expect(try reader.next(timeoutMilliseconds: 0) == nil)
+                // The end is known without a walk over all before it.
+                #expect(try spool.makeReader(from: mark).next(timeoutMilliseconds: 0) == nil)
+                #expect(try SpoolFiles.first(directory: fixture.path, from: mark) == nil)
+            }
+            #expect(spool.statistics.segments > 2)
+            #expect(try fixture.scanned().payloads == payloads)
+            #expect(try fixture.scanned().1.quarantinedRecords == 0)
+            #expect(try spool.makeReader(from: nil).all().map(\.payload) == payloads)
+            #expect(spool.statistics.quarantinedRecords == 0)
+        }
+    }
+
+    /// A mark that only looks like the end is of no history.
+    @Test func theEndIsKnownByItsChain() throws {
+        let fixture = try SpoolFixture()
+        try fixture.open { spool in
+            let mark = try spool.appendAndWait([1]).get()
+            let other = SpoolMark(
+                segment: mark.segment, offset: mark.offset, chain: mark.chain ^ 1)
+            #expect(throws: SpoolError.notThisSpool(other)) { try spool.makeReader(from: other) }
+        }
+    }
 }

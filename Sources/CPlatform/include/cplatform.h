@@ -24,6 +24,9 @@ void tapline_limit_malloc_arenas(int count);
 /// Fills `bytes` from the kernel's random source; ends the process if there is none.
 void tapline_random(void *bytes, size_t count);
 
+/// Whether an open file is read and written past the page cache from now on (O_DIRECT); 0, or -1 with errno.
+int tapline_set_direct(int descriptor, int is_direct);
+
 /// The first place of `pattern` within `bytes`, or null.
 const void *tapline_find(
     const void *bytes, size_t count, const void *pattern, size_t pattern_count);

@@ -52,6 +52,13 @@ package struct File: ~Copyable, Sendable {
         self.isDirect = isDirect && tapline_set_direct(descriptor, 1) == 0
     }
 
+    /// What a failed read is thrown as: one of bytes that the disk has lost is `EIO`, as it is through the page
+    /// cache; past it the kernel says in its own words what the disk said (`blk_status_to_errno`).
+    package static func readError(_ error: SystemError) -> SystemError {
+        guard [ENODATA, EILSEQ, EREMOTEIO].contains(error.code) else { return error }
+        return SystemError(code: EIO, action: error.action, path: error.path)
+    }
+
     /// Whether to try again what has failed just now: for a signal, or because the file system takes the flag of
     /// direct I/O and no such call. From then on all goes through the page cache, in the same blocks.
     private func canTryAgain(_ isDirect: inout Bool) -> Bool {
@@ -79,7 +86,7 @@ package struct File: ~Copyable, Sendable {
             let count = unsafe pread(descriptor, buffer.baseAddress, buffer.count, offset)
             if count >= 0 { return count }
             let error = SystemError.last("read", path)
-            guard canTryAgain(&isDirect) else { throw error }
+            guard canTryAgain(&isDirect) else { throw Self.readError(error) }
         }
     }
 

@@ -155,9 +155,9 @@ struct SegmentCursor: ~Copyable {
     }
 
     /// Whether damage may be a group that the daemon writes just now, of which the last block was read before
-    /// it was all there.
+    /// it was all there. Blocks before that one are as they stay, for a file grows after what it has more.
     static func isUnfinished(_ damage: Range<Int>, limit: Int) -> Bool {
-        limit % BlockBuffer.blockBytes == 0 && damage.upperBound > limit - BlockBuffer.blockBytes
+        limit % BlockBuffer.blockBytes == 0 && damage.lowerBound >= limit - BlockBuffer.blockBytes
     }
 
     /// Moves on without reading, over bytes that cannot be read.

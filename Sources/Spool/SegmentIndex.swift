@@ -19,7 +19,7 @@ struct SegmentIndex {
     private(set) var segments: [Segment] = []
     /// The segment that grows, if any.
     private(set) var active: UInt64?
-    /// Where the newest durable record ends, if that is known.
+    /// Where the newest durable record ends, or the last one of an older segment after a start; nil if unknown.
     private(set) var end: SpoolMark?
     /// Below it everything is loaded.
     private(set) var released: (segment: UInt64, offset: Int) = (0, 0)
@@ -70,6 +70,9 @@ struct SegmentIndex {
         active = nil
         if bytes == 0 { segments.removeLast() } else { segments[segments.count - 1].bytes = bytes }
     }
+
+    /// Notes where the last record of a segment was found to end, if the end is not known.
+    mutating func note(end mark: SpoolMark) { end = end ?? mark }
 
     // MARK: Reading
 

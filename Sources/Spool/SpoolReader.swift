@@ -116,6 +116,7 @@ extension Spool {
                     try cursor.seek(to: mark, limit: limit)
                 }
                 guard isFound else { throw .notThisSpool(mark) }
+                if mark.offset == UInt64(limit) { index.withLock { $0.note(end: mark) } }
             }
             return SpoolReader(self, reader: reader, segment: mark.segment, cursor: cursor)
         } catch {

@@ -4,7 +4,7 @@ import Platform
 struct SpoolRecovery {
     private(set) var segments: [SegmentIndex.Segment] = []
     private(set) var newestID: SpoolID?
-    /// Where the newest record ends; nil when there is none.
+    /// Where the newest record ends; nil when the newest segment has none.
     private(set) var end: SpoolMark?
     private(set) var tornTails = 0
     private(set) var tornTailBytes = 0
@@ -31,7 +31,7 @@ struct SpoolRecovery {
                 segments[segments.count - 1].bytes = try cutTail(
                     &cursor, size: newest.bytes, storage)
                 segments[segments.count - 1].isPadded = false
-                end = cursor.mark
+                if cursor.position > SegmentHeader.bytes { end = cursor.mark }
                 return
             }
             // More than a header that cannot be read is damage, which the reader sets aside.

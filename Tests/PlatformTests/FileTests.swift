@@ -143,4 +143,12 @@ final class FileTests {
         let count = try unsafe got.withUnsafeMutableBytes { unsafe try again.read(into: $0, at: 4) }
         #expect(count == 5 && got == Array(bytes[1..<6]))
     }
+
+    /// What the kernel says of a lost sector: past the page cache in several words, through it in one.
+    @Test(arguments: [EIO, ENODATA, EILSEQ, EREMOTEIO, ENOMEM])
+    func lostBytesAreOneError(code: Int32) {
+        let expected = code == ENOMEM ? ENOMEM : EIO
+        let error = File.readError(SystemError(code: code, action: "read", path: "a"))
+        #expect(error == SystemError(code: expected, action: "read", path: "a"))
+    }
 }

@@ -295,4 +295,25 @@ struct DamageTests {
         try fixture.open { #expect($0.statistics.quarantinedRecords == 0) }
         #expect(try fixture.segments().contains("000000000001.seg"))
     }
+
+    /// Where the writer was killed: only the last block may be one that is being written.
+    @Test(arguments: [true, false])
+    func aScanCountsDamageBeforeTheLastBlock(isBefore: Bool) throws {
+        let (fixture, marks) = try SpoolFixture.filled(400)
+        let name = "000000000001.seg"
+        var bytes = try fixture.bytes(name)
+        bytes += Array(repeating: 0, count: BlockBuffer.roundedUp(bytes.count) - bytes.count)
+        let last = bytes.count - BlockBuffer.blockBytes
+        // In the block before the last one, or in that one.
+        let start = isBefore ? last - 2_000 : last + 500
+        let lost = try #require(marks.firstIndex { Int($0.offset) > start })
+        bytes[Int(marks[lost].offset) - 1] ^= 1
+        try fixture.write(name, bytes)
+        let scan = try fixture.scanned().1
+        #expect(scan.quarantinedRecords == (isBefore ? 1 : 0))
+        #expect(scan.records == (isBefore ? marks.count - 1 : lost))
+        // A daemon sets it aside in either case, and loads what follows.
+        let (payloads, statistics) = try fixture.delivered()
+        #expect(payloads.count == marks.count - 1 && statistics.quarantinedRecords == 1)
+    }
 }

@@ -38,6 +38,9 @@ package enum Schema {
         Migration(
             version: 20, name: "inbox_segments",
             sql: text(PackageResources._020_inbox_segments_sql)),
+        Migration(
+            version: 21, name: "news_pieces",
+            sql: text(PackageResources._021_news_pieces_sql)),
     ]
 
     /// A part of a report's statement: common table expressions, with placeholders in `<>`.

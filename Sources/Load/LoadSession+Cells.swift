@@ -12,9 +12,7 @@ extension LoadSession {
         fold.settle()
         try writeCells(fold, open, turn)
         if let count = fold.news?.count, count > 0, let news = fold.news?.finish(open) {
-            _ = try connection.statement(
-                "INSERT INTO tapline.batch_news (batch, events) VALUES ($1, $2)",
-                [.int64(turn.batch), .bytes(news)])
+            try writeNews(news, turn)
         }
         if !fold.senders.isEmpty {
             _ = try connection.statement(
@@ -22,6 +20,31 @@ extension LoadSession {
                 INSERT INTO tapline.sending_app (app, batch)
                 SELECT DISTINCT unnest($1::text[]), \(turn.batch) ON CONFLICT DO NOTHING
                 """, [.textArray(fold.senders.map { String(decoding: $0, as: UTF8.self) })])
+        }
+    }
+
+    /// Writes the batch down for other daemons, in pieces of nearly a page of the table.
+    private func writeNews(_ news: [UInt8], _ turn: Turn) throws(LoadError) {
+        let head = [0, 3, 0, 0, 0, 8] + turn.batch.bigEndianBytes + [0, 0, 0, 4]
+        do throws(PostgresError) {
+            try connection.copyIn(
+                "COPY tapline.batch_news (batch, piece, events) FROM STDIN (FORMAT binary)"
+            ) { writer throws(PostgresError) in
+                try writer.writeBinaryHeader()
+                var start = 0
+                var piece: Int32 = 0
+                while start < news.count {
+                    let end = min(start + BatchNews.pieceBytes, news.count)
+                    let size = Int32(end - start)
+                    try writer.write(head + piece.bigEndianBytes + size.bigEndianBytes)
+                    try writer.write(news.rawSpan.extracting(start..<end))
+                    start = end
+                    piece += 1
+                }
+                try writer.writeBinaryTrailer()
+            }
+        } catch {
+            throw .postgres(error)
         }
     }
 

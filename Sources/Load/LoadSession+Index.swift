@@ -88,8 +88,7 @@ extension LoadSession {
         return isComplete
     }
 
-    /// The newest batch, and what others wrote down of the batches of the open segment that are not known
-    /// here: all as of one moment.
+    /// The newest batch, and the batches of the open segment that are not known here: all as of one moment.
     private func pendingNews(after batch: Int64) throws(LoadError) -> PostgresResult {
         func microseconds(_ column: String) -> String {
             "(extract(epoch FROM \(column)) * 1000000)::bigint"
@@ -99,10 +98,9 @@ extension LoadSession {
             SELECT t.batch, \(microseconds("t.stored_at")), t.segment, t.segment_rows,
                 t.generation::bigint,
                 (SELECT \(microseconds("k.stored_at")) FROM tapline.batch k WHERE k.batch = $1),
-                b.batch, \(microseconds("b.stored_at")), b.first_block, n.events
+                b.batch, \(microseconds("b.stored_at")), b.first_block, b.rows::bigint
             FROM tapline.turn t
             LEFT JOIN tapline.batch b ON b.batch > $1 AND b.segment = t.segment AND b.rows > 0
-            LEFT JOIN tapline.batch_news n ON n.batch = b.batch
             ORDER BY b.batch
             """, [.int64(batch)], format: .binary)
     }
@@ -113,11 +111,32 @@ extension LoadSession {
     private mutating func take(
         _ pending: borrowing PostgresResult, into segment: inout OpenSegment
     ) throws(LoadError) -> Int {
-        for row in 0..<pending.rows where !pending.isNull(row, 6) {
-            guard !pending.isNull(row, 9), try take(pending.bytes(row, 9), into: &segment)
-            else { return row }
+        for row in 0..<pending.rows {
+            guard let batch = pending.int64(row, 6) else { continue }
+            let news = try news(of: batch, rows: Int(pending.int64(row, 9) ?? 0))
+            guard try take(news, into: &segment) else { return row }
         }
         return pending.rows
+    }
+
+    /// What another daemon wrote down of a batch; empty if it did not, or if the segment was closed since.
+    private func news(of batch: Int64, rows: Int) throws(LoadError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(BatchNews.bytes(events: rows))
+        do throws(PostgresError) {
+            try connection.copyOut(
+                """
+                COPY (SELECT events FROM tapline.batch_news WHERE batch = \(batch) ORDER BY piece)
+                TO STDOUT (FORMAT binary)
+                """
+            ) { row in
+                guard let piece = row.field(0) else { return }
+                unsafe piece.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+            }
+        } catch {
+            throw .postgres(error)
+        }
+        return bytes
     }
 
     /// The open segment of a daemon that knows nothing of it yet; nil unless all of it is written down.
@@ -159,9 +178,10 @@ extension LoadSession {
     ///
     /// - Returns: Whether it could be read; nothing is changed otherwise.
     private mutating func take(
-        _ bytes: RawSpan, into segment: inout OpenSegment
+        _ bytes: [UInt8], into segment: inout OpenSegment
     ) throws(LoadError) -> Bool {
-        guard let news = BatchNews.Reader(bytes, &segment) else {
+        guard let news = BatchNews.Reader(bytes.rawSpan, &segment) else {
+            guard !bytes.isEmpty else { return false }
             // While daemons are upgraded one by one, each batch of the others is of another format.
             Log.debug("what another daemon wrote of a batch is of another format, reading its rows")
             return false

@@ -205,8 +205,8 @@ package enum Segments {
         guard sealed > 0 else { return }
         // What was closed since it was looked at.
         try Vacuum.closed(connection, from: next)
-        // What was moved is free for the changes of the next segment.
-        _ = try connection.statement("VACUUM tapline.cell_change")
+        // What was moved, and what daemons wrote for each other, is free for that of the next segment.
+        _ = try connection.statement("VACUUM tapline.cell_change, tapline.batch_news")
         Log.info("sealed \(sealed) segments of the event table")
     }
 }

@@ -54,7 +54,7 @@ import Testing
                 let bytes = Self.news(batch)
                 let read = unsafe BatchNews.Reader(bytes.span.bytes, &open.segment)
                 let reader = try #require(read)
-                let linked = unsafe open.segment.unfolded.add(bytes.span.bytes, reader)
+                let linked = open.segment.unfolded.add(bytes, reader)
                 model += batch.events
                 let expected = batch.events.filter { $0.unit.message == 0 || $0.inbox != nil }
                 #expect(Set(linked) == Set(expected.map(\.unit.message)))

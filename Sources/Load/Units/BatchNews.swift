@@ -25,6 +25,10 @@ struct BatchNews {
     private var campaigns = Indexes()
     private var profiles = Indexes()
 
+    /// How many bytes of a batch are a row of the table: a little less than a page of it, so that a row fills one
+    /// and needs no piece elsewhere, and finds room in any that was emptied.
+    static let pieceBytes = 8_000
+
     fileprivate enum Format {
         static let magic: UInt32 = 0x3453_574E
         static let headerBytes = 20
@@ -68,9 +72,11 @@ struct BatchNews {
 
     init(capacity: Int) {
         content = [UInt8](repeating: 0, count: Format.headerBytes)
-        // Inboxes, campaigns and profiles follow the events.
-        content.reserveCapacity(capacity * Format.eventBytes + 64 << 10)
+        content.reserveCapacity(Self.bytes(events: capacity))
     }
+
+    /// About how many bytes a batch takes, with its inboxes, campaigns and profiles.
+    static func bytes(events: Int) -> Int { events * Format.eventBytes + 64 << 10 }
 
     mutating func append(_ event: UnitEvent, campaign: UInt32, profile: UInt32) {
         var states = event.states | (event.isLate ? Format.isLate : 0)

@@ -47,7 +47,8 @@ struct UnfoldedNews: ~Copyable {
     ///
     /// - Returns: The messages whose events cannot stay here, as some of them say something of others, and
     ///   0 if some are of no message.
-    mutating func add(_ bytes: RawSpan, _ reader: BatchNews.Reader) -> [UInt64] {
+    mutating func add(_ news: [UInt8], _ reader: BatchNews.Reader) -> [UInt64] {
+        let bytes = news.rawSpan
         let first = links.count
         let total = first + reader.count
         precondition(total < Int(Link.gone), "too many events in a segment")
@@ -62,8 +63,7 @@ struct UnfoldedNews: ~Copyable {
             if reader.isLinked(number, bytes) { linked.append(message) }
             link(UInt32(truncatingIfNeeded: message))
         }
-        let copy = unsafe bytes.withUnsafeBytes { unsafe [UInt8]($0) }
-        parts.append(Part(first: first, bytes: copy, reader: reader))
+        parts.append(Part(first: first, bytes: news, reader: reader))
         count += reader.count
         return linked
     }
@@ -100,7 +100,13 @@ struct UnfoldedNews: ~Copyable {
         var taken: [BatchNews.Reader.Entry] = []
         for index in parts.indices {
             let part = parts[index]
-            for number in 0..<part.reader.count where !links[part.first &+ number].isGone {
+            for number in 0..<part.reader.count {
+                if number &+ Decision.lookAhead < part.reader.count {
+                    let ahead = number &+ Decision.lookAhead
+                    known.prefetch(HashKey(hash: part.reader.message(ahead, part.bytes.rawSpan)))
+                    prefetchLink(links[part.first &+ ahead].next)
+                }
+                if links[part.first &+ number].isGone { continue }
                 let message = part.reader.message(number, part.bytes.rawSpan)
                 if part.reader.isLoose(number, part.bytes.rawSpan)
                     || known.slot(of: HashKey(hash: message)) != nil
@@ -168,12 +174,16 @@ struct UnfoldedNews: ~Copyable {
     /// Asks memory for the first link of a message's chain.
     private func prefetchChain(_ message: UInt64) {
         guard !heads.isEmpty else { return }
-        let head = heads[bucket(UInt32(truncatingIfNeeded: message))]
-        guard head != 0 else { return }
+        prefetchLink(heads[bucket(UInt32(truncatingIfNeeded: message))])
+    }
+
+    /// Asks memory for the link that one names as the next.
+    private func prefetchLink(_ next: UInt32) {
+        guard next != 0, next != Link.gone else { return }
         // SAFETY: only a hint to memory; the place is in the array.
         unsafe links.withUnsafeBufferPointer { links in
             if let first = links.baseAddress {
-                unsafe tapline_prefetch(first + (Int(head) &- 1))
+                unsafe tapline_prefetch(first + (Int(next) &- 1))
             }
         }
     }

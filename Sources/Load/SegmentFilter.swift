@@ -188,6 +188,14 @@ final class FilterSlice {
                     matrix |= (rows[row] &>> UInt64(index &* 8) & 0xFF) &<< UInt64(row &* 8)
                 }
                 var columns = transposed(matrix)
+                if width == 1 {
+                    // SAFETY: the bytes of eight words, which are less than `bits`.
+                    let old = unsafe words.load(fromByteOffset: at, as: UInt64.self)
+                    unsafe words.storeBytes(
+                        of: old | columns.littleEndian, toByteOffset: at, as: UInt64.self)
+                    at = at &+ 8
+                    continue
+                }
                 for _ in 0..<8 {
                     // SAFETY: the byte of a word that is less than `bits`, and byte < width.
                     let old = unsafe words.load(fromByteOffset: at, as: UInt8.self)

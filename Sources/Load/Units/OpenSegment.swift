@@ -10,7 +10,7 @@ struct OpenSegment: ~Copyable {
     /// The key of every event of the segment but those of ``unfolded``, and of the older events of its units.
     var keys = KeyTable()
     /// Those of ``keys`` that are of older segments.
-    private var olderKeys: Set<Identity> = []
+    private var olderKeys = FlatTable<Identity, Void>()
     /// The states of all units with an event in the segment, older events included.
     private(set) var units = FlatTable<Unit, UnitState>()
     private(set) var messages = FlatTable<HashKey, MessageState>()
@@ -38,7 +38,7 @@ struct OpenSegment: ~Copyable {
         units.removeAll()
         messages.removeAll()
         unfolded.removeAll()
-        olderKeys.removeAll(keepingCapacity: true)
+        olderKeys.removeAll()
         keysOutsideUnits.removeAll(keepingCapacity: true)
         namers = [:]
         hasInbox = false
@@ -90,7 +90,7 @@ struct OpenSegment: ~Copyable {
                     let bytes = known.rows[index]
                     let row = bytes.rawSpan
                     if keys.insert(event.key, EventContent(event, row)) == nil {
-                        olderKeys.insert(event.key)
+                        _ = olderKeys.slot(adding: event.key, ())
                     }
                 }
                 units[slot] = state(of: known)
@@ -133,7 +133,7 @@ struct OpenSegment: ~Copyable {
     func forEachKey(_ body: (Identity, EventContent) -> Void) {
         keys.forEachSlot { slot in
             let key = keys.key(at: slot)
-            if olderKeys.isEmpty || !olderKeys.contains(key) { body(key, keys[slot]) }
+            if olderKeys.count == 0 || olderKeys.slot(of: key) == nil { body(key, keys[slot]) }
         }
         unfolded.forEachEntry { body($0.event.key, $0.content) }
     }

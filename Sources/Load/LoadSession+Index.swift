@@ -6,6 +6,8 @@ import Postgres
 extension LoadSession {
     /// Rows that are folded at once when a segment is read.
     private static let chunkRows = 20_000
+    /// Events whose batches are asked for at once.
+    private static let newsEvents = 50_000
 
     /// Brings the picture up to the batch before this turn; call it under the turn lock.
     mutating func catchUp(with turn: Turn) throws(LoadError) {
@@ -111,32 +113,61 @@ extension LoadSession {
     private mutating func take(
         _ pending: borrowing PostgresResult, into segment: inout OpenSegment
     ) throws(LoadError) -> Int {
-        for row in 0..<pending.rows {
-            guard let batch = pending.int64(row, 6) else { continue }
-            let news = try news(of: batch, rows: Int(pending.int64(row, 9) ?? 0))
-            guard try take(news, into: &segment) else { return row }
+        var row = 0
+        while row < pending.rows {
+            // As many in a statement as a large batch has events: there may be one batch, or thousands of small ones.
+            var (end, events) = (row, 0)
+            while end < pending.rows, events < Self.newsEvents {
+                events += Int(pending.int64(end, 9) ?? 0)
+                end += 1
+            }
+            // Without any, there is one row that names none.
+            guard let first = pending.int64(row, 6), let last = pending.int64(end - 1, 6) else {
+                return pending.rows
+            }
+            var news = try self.news(from: first, through: last)[...]
+            while row < end {
+                guard let next = news.popFirst(), next.batch == pending.int64(row, 6),
+                    try take(next.bytes, into: &segment)
+                else { return row }
+                row += 1
+            }
         }
         return pending.rows
     }
 
-    /// What another daemon wrote down of a batch; empty if it did not, or if the segment was closed since.
-    private func news(of batch: Int64, rows: Int) throws(LoadError) -> [UInt8] {
+    /// What other daemons wrote down of some batches, in their order, without those of which nothing is there: nobody
+    /// wrote it, or the segment was closed since.
+    private func news(
+        from first: Int64, through last: Int64
+    ) throws(LoadError) -> [(batch: Int64, bytes: [UInt8])] {
+        var found: [(batch: Int64, bytes: [UInt8])] = []
+        var batch: Int64?
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(BatchNews.bytes(events: rows))
+        func finish() {
+            guard let batch else { return }
+            // They are kept as long as the segment is open: without the room that an array grows by.
+            found.append((batch, unsafe bytes.withUnsafeBytes { unsafe [UInt8]($0) }))
+            bytes.removeAll(keepingCapacity: true)
+        }
         do throws(PostgresError) {
             try connection.copyOut(
                 """
-                COPY (SELECT events FROM tapline.batch_news WHERE batch = \(batch) ORDER BY piece)
+                COPY (SELECT batch, events FROM tapline.batch_news
+                    WHERE batch BETWEEN \(first) AND \(last) ORDER BY batch, piece)
                 TO STDOUT (FORMAT binary)
                 """
             ) { row in
-                guard let piece = row.field(0) else { return }
+                guard let number = row.int64(0), let piece = row.field(1) else { return }
+                if number != batch { finish() }
+                batch = number
                 unsafe piece.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
             }
         } catch {
             throw .postgres(error)
         }
-        return bytes
+        finish()
+        return found
     }
 
     /// The open segment of a daemon that knows nothing of it yet; nil unless all of it is written down.

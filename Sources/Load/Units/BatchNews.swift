@@ -72,11 +72,9 @@ struct BatchNews {
 
     init(capacity: Int) {
         content = [UInt8](repeating: 0, count: Format.headerBytes)
-        content.reserveCapacity(Self.bytes(events: capacity))
+        // Inboxes, campaigns and profiles follow the events.
+        content.reserveCapacity(capacity * Format.eventBytes + 64 << 10)
     }
-
-    /// About how many bytes a batch takes, with its inboxes, campaigns and profiles.
-    static func bytes(events: Int) -> Int { events * Format.eventBytes + 64 << 10 }
 
     mutating func append(_ event: UnitEvent, campaign: UInt32, profile: UInt32) {
         var states = event.states | (event.isLate ? Format.isLate : 0)

@@ -15,8 +15,9 @@ Each round starts a daemon with an embedded database in an empty directory and m
               report is computed some 30 times a second, which takes a fifth of a core and more
 
 Then, once: memory and spool while the database is down under load; in each round: the drain after
-an outage while events keep coming, and one, two and four daemons on one database, which have
-loaded other events before: what is compared is not how long it takes to get memory.
+an outage while events keep coming, and one, two and four daemons on one database, in another order
+in each round, which have loaded twice as many events as one load has before: what is compared is not how
+long it takes to get memory.
 A ratio is that of one round; the figure is the median over the rounds, the spread their extremes.
 CPU, WAL and disk include the closing of the first segment, of 500 000 rows, in each round.
 The load generator is common/load.c; what it costs is in the table, for it shares the cores.
@@ -28,6 +29,8 @@ import time
 
 from common import calm, daemon, document, events, load, measure, outage
 from common.document import log
+
+DAEMONS = (1, 2, 4)
 
 ROWS = [
     ("stored", "stored and in the report, events/s, 1000-event bodies, 8 connections", "{:,.0f}"),
@@ -83,10 +86,11 @@ class Files:
         self.more = self._write("more", stream.lines(4 * count, 5 * count))
         singles = min(200_000, count)
         self.singles = self._write("singles", stream.lines(5 * count, 5 * count + singles), size=1)
-        # Bodies that several daemons get: a sixth of the events comes twice, in another body. They take some
-        # seconds: the first batch of a daemon and its last, for which it waits, are not to be felt.
-        self.shared_count = count * 2
-        lines = stream.lines(2 * count, 2 * count + self.shared_count)
+        # Bodies that several daemons get: a sixth of the events comes twice, in another body. They take many
+        # seconds: the first batch of a daemon and its last, for which it waits, are not to be felt, nor
+        # whether one segment more becomes full.
+        self.shared_count = count * 4
+        lines = stream.lines(6 * count, 6 * count + self.shared_count)
         again = lines[: self.shared_count // 5]
         step = events.BODY_EVENTS
         mixed = []
@@ -101,15 +105,17 @@ class Files:
         return path
 
 
-def round_of(binary, files):
+def round_of(binary, files, number):
     """The figures of a round, in three parts, each measured again if the CPU was not given."""
+    # What comes later is not to have another machine than what comes first.
+    counts = [DAEMONS[(number + place) % len(DAEMONS)] for place in range(len(DAEMONS))]
     figures = calm.measured("one daemon", lambda: alone(binary, files))
     half = figures["stored"] / 2
     lost = [figures["lost"]]
     for name, part in (
             ("an outage", lambda: {"drain": outage.drain(binary, files.loaded, files.paced, half)}),
             ("several daemons", lambda: {
-                f"daemons_{count}": together(binary, files, count) for count in (1, 2, 4)})):
+                f"daemons_{count}": together(binary, files, count) for count in counts})):
         figures |= calm.measured(name, part)
         lost.append(figures["lost"])
     figures["lost"] = max(lost)
@@ -173,10 +179,11 @@ def together(binary, files, count):
             # So that each has its sessions, knows the key and what is stored, and sees the others.
             for one in (first, *others):
                 one.warm_up()
-            measure.stored(first, files.more, others)
+            for warm in (files.loaded, files.more):
+                measure.stored(first, warm, others)
             figures = measure.stored(first, files.shared, others)
             found = first.sql("SELECT count(*), count(DISTINCT key) FROM tapline.event")
-            stored = files.count + files.shared_count + count
+            stored = 2 * files.count + files.shared_count + count
             if found != f"{stored}|{stored}":
                 daemon.fail(f"{count} daemons stored {found} rows and keys of {stored:,} events")
             verdicts = [one.metrics() for one in (first, *others)]
@@ -213,7 +220,7 @@ def main():
         table = document.Table(ROWS)
         for number in range(chosen.rounds):
             log(f"round {number + 1}")
-            table.add(round_of(binary, files))
+            table.add(round_of(binary, files, number))
         depths = outage.memory(binary, files.loaded, table.median("stored") / 2,
                                chosen.outage_seconds)
     finally:

@@ -12,6 +12,8 @@ from common.daemon import (
     ENVIRONMENT, cpu_seconds, database_cpu_seconds, fail, memory_mb, psql, thread_cpu_seconds)
 
 LIMIT_ROWS = 50_000
+# `load.segment_rows_max`: a segment with as many rows is closed next.
+SEGMENT_ROWS = 500_000
 
 
 def wal_position(daemon):
@@ -32,7 +34,8 @@ def disk_bytes(daemon):
 def stored(daemon, bodies, others=(), checkpoint=True):
     """Posts all bodies over 8 connections and waits until they are stored, and in the reports.
 
-    The clock runs from the first byte to the moment the last event is in. CPU and WAL are counted on
+    The clock runs from the first byte to the moment the last event is in, and the segment is closed if
+    that made it full. CPU and WAL are counted on
     until the segments that became full are closed, which goes on behind the load. `others` are
     more daemons on the same database that take bodies in turn. A checkpoint before makes each
     first change of a page carry the whole page into the WAL: the worst case.
@@ -83,16 +86,21 @@ class Verdicts:
             env=ENVIRONMENT)
 
     def count(self):
-        self.session.stdin.write(
-            "SELECT coalesce(sum(stored + duplicate + conflict + dead_lettered), 0) "
-            "FROM tapline.spool;\n")
+        return self._ask("SELECT coalesce(sum(stored + duplicate + conflict + dead_lettered), 0) "
+                         "FROM tapline.spool")
+
+    def _ask(self, statement):
+        self.session.stdin.write(statement + ";\n")
         self.session.stdin.flush()
         return int(self.session.stdout.readline())
 
+    def _closes(self):
+        return self._ask("SELECT segment_rows FROM tapline.turn") >= SEGMENT_ROWS
+
     def wait(self, events, timeout=600):
-        """Waits until there are `events`; returns that moment."""
+        """Waits until there are `events`, and the open segment is not a full one; returns that moment."""
         deadline = time.monotonic() + timeout
-        while self.count() < events:
+        while self.count() < events or self._closes():
             if time.monotonic() > deadline:
                 fail(f"{events:,} events were not stored within {timeout} s")
             time.sleep(0.02)

@@ -26,6 +26,8 @@ final class ClosedSegments: Sendable {
 
     private let state = Sync.Monitor(State())
     private let identities: IdentityFiles?
+    /// Writes the file of a segment that another daemon has closed.
+    private let writer = Sync.Monitor<Thread?>(nil)
 
     /// - Parameter identities: Where files of identities are; without, the database is asked for each repeat.
     init(identities: IdentityFiles? = nil) { self.identities = identities }
@@ -52,6 +54,7 @@ final class ClosedSegments: Sendable {
 
     /// Forgets everything: the database has another history.
     func removeAll() {
+        settle()
         state.withLock { state in
             state.filters = FilterStack()
             state.several = []
@@ -100,8 +103,9 @@ final class ClosedSegments: Sendable {
 
     /// Takes the files that are of these closings, and lets go of all others.
     func setClosings(_ closings: [Int: ClosingID]) {
+        guard state.withLock({ $0.closings != closings }) else { return }
+        settle()
         let (known, kept) = state.withLock { ($0.closings, $0.files) }
-        guard closings != known else { return }
         var files = kept.filter { known?[$0.key] == closings[$0.key] }
         for (segment, file) in kept where files[segment] == nil { identities?.remove(file) }
         let fresh = closings.filter { known?[$0.key] != $0.value }
@@ -126,6 +130,32 @@ final class ClosedSegments: Sendable {
             identities?.makeRoom(&state.files)
         }
     }
+
+    /// Writes the file of a segment that another daemon has closed, on a thread of its own: others wait for the turn.
+    ///
+    /// - Parameters:
+    ///   - content: Not sorted yet.
+    ///   - closing: As ``setClosings(_:)`` was told of it.
+    func addLater(_ content: consuming IdentityFile.Content, of closing: ClosingID, _ segment: Int)
+    {
+        settle()
+        let thread = Thread.start(name: "identities", niceness: Thread.behindAnswers) {
+            [content] in
+            var content = content
+            content.sort()
+            guard let file = self.identities?.write(content, segment, closing) else { return }
+            self.state.withLock { state in
+                state.files[segment] = file
+                self.identities?.makeRoom(&state.files)
+            }
+        }
+        writer.withLock { $0 = thread }
+    }
+
+    /// Waits for the file that ``addLater(_:of:_:)`` writes, if it does.
+    ///
+    /// Called by the loader before what is known of closings changes, so what is written is of one that holds.
+    func settle() { writer.withLock { $0.take() }?.join() }
 
     /// Whether segments that are closed are to have files.
     var hasFiles: Bool { identities?.keepsAny ?? false }

@@ -184,10 +184,18 @@ final class IdentityFile: Sendable {
 
     /// What a file is made of.
     struct Content: Sendable {
-        fileprivate let entries: [Entry]
+        fileprivate var entries: [Entry]
+        /// Where the parts end that are not sorted yet.
+        private var ends: [Int]
 
-        /// Identities are spread evenly, so they are dealt into parts of a few first, which are sorted each.
+        /// The identities of a segment, sorted.
         init(_ segment: borrowing OpenSegment) {
+            self.init(unsorted: segment)
+            sort()
+        }
+
+        /// Identities are spread evenly, so they are dealt into parts of a few first, which ``sort()`` sorts each.
+        init(unsorted segment: borrowing OpenSegment) {
             let partBits: UInt64 = 16
             var ends = [Int](repeating: 0, count: 1 << Int(partBits))
             var count = 0
@@ -207,12 +215,18 @@ final class IdentityFile: Sendable {
                 entries[ends[part]] = Entry(key: key, digest: digest(of: content))
                 ends[part] &+= 1
             }
+            self.entries = entries
+            self.ends = ends
+        }
+
+        /// Makes it fit to be written; does nothing the second time.
+        mutating func sort() {
             var start = 0
             for end in ends {
                 entries[start..<end].sort { $0.key < $1.key }
                 start = end
             }
-            self.entries = entries
+            ends = []
         }
     }
 

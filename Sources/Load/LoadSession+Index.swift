@@ -32,7 +32,10 @@ extension LoadSession {
         var open = picture.batch < 0 ? nil : picture.takeOpen()
         if let box = open {
             // Of a segment that is closed by now the filter knows enough.
-            if box.segment.number < turn.segment { box.segment.start(number: turn.segment) }
+            if box.segment.number < turn.segment {
+                try keepIdentities(of: box.segment)
+                box.segment.start(number: turn.segment)
+            }
             let isComplete =
                 box.segment.number == turn.segment ? try readNews(of: box, turn) : false
             if !isComplete { open = nil }
@@ -269,6 +272,26 @@ extension LoadSession {
                 action: rows.string(row, 2) ?? "")
             picture.buttons[key] = rows.bool(row, 3)
         }
+    }
+
+    /// Keeps the identities of a segment that another daemon has closed in a file, as far as they are known here.
+    ///
+    /// To write one takes 0.1 us, to ask the database for an event that comes again 5, and pages of its disk.
+    private mutating func keepIdentities(
+        of segment: borrowing OpenSegment
+    ) throws(LoadError) {
+        guard picture.closed.hasFiles, segment.rows > 0 else { return }
+        // Rows that somebody has deleted are not stored: see how a segment is closed.
+        let closed = try connection.statement(
+            """
+            SELECT s.closing FROM tapline.segment s
+                JOIN pg_class c ON c.oid = to_regclass('tapline.event_\(segment.number)')
+            WHERE s.segment = \(segment.number) AND s.rows = c.reltuples::bigint
+                AND s.closing IS NOT NULL
+            """, [], format: .binary)
+        guard closed.rows == 1 else { return }
+        picture.closed.addLater(
+            .init(unsorted: segment), of: ClosingID(uuid: closed.bytes(0, 0)), segment.number)
     }
 
     /// Reads the filters of the closed segments that are not known yet.

@@ -22,6 +22,8 @@ final class Picture {
 
     init(identities: IdentityFiles? = nil) { closed = ClosedSegments(identities: identities) }
 
+    deinit { closed.settle() }
+
     /// Whether each button opens the app, of those that are known.
     var buttons: [ButtonKey: Bool] = [:]
 

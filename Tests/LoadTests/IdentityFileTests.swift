@@ -219,6 +219,59 @@ import Testing
         #expect(try CellTests.areSame(by: "type", on: connection))
     }
 
+    /// What is known of a segment when another daemon closes it goes into a file, too, unless rows of it were deleted.
+    @Test(arguments: [false, true])
+    func ofWhatAnotherHasClosedThereIsAFileOfWhatIsKnown(hasDeletedRows: Bool) throws {
+        let fixture = try Fixture()
+        let directory = try fixture.makeDirectory()
+        let files = IdentityFiles(directory: directory, bytesMax: 1 << 30)
+        var settings = LoadSettings()
+        settings.segmentRowsMax = 4
+        settings.alwaysWritesNews = true
+        func batch(_ numbers: [Int], _ mark: UInt64) throws -> LoadBatch {
+            try CellTests.batch(numbers.map { World.line($0) }, mark: mark)
+        }
+        var first = try CellTests.session(fixture, settings)
+        var second = try CellTests.session(fixture, settings, picture: Picture(identities: files))
+        _ = try first.load(batch([0, 1, 2, 3], 1))
+        #expect(try first.closeSegmentIfFull())
+        #expect(try second.load(batch([0, 4], 1)) == [.duplicate, .stored])
+        _ = try first.load(batch([5], 2))
+        second.readAhead()
+        // Of these it knows nothing when the segment is closed.
+        _ = try first.load(batch([6, 7], 3))
+        if hasDeletedRows {
+            try fixture.run("DELETE FROM tapline.event_2 WHERE message_uid = 'm5'")
+        }
+        #expect(try first.closeSegmentIfFull())
+        #expect(try second.load(batch([8], 2)) == [.stored])
+        second.picture.closed.settle()
+        #expect(try Directory.list(directory).count == (hasDeletedRows ? 0 : 1))
+        func read() throws -> Int64 {
+            _ = try second.connection.statement("SELECT pg_stat_force_next_flush()")
+            _ = try second.connection.statement("SELECT 1")
+            return try fixture.int(
+                """
+                SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
+                WHERE relname = 'event_2'
+                """)
+        }
+        for isRestarted in [false, true] {
+            if isRestarted {
+                second = try CellTests.session(
+                    fixture, settings, picture: Picture(identities: files))
+            }
+            let before = try read()
+            #expect(
+                try second.load(batch([4, 5], 3))
+                    == [.duplicate, hasDeletedRows && !isRestarted ? .stored : .duplicate])
+            #expect(try (read() > before) == hasDeletedRows)
+        }
+        let before = try read()
+        #expect(try second.load(batch([7, 6], 4)) == [.duplicate, .duplicate])
+        #expect(try read() > before)
+    }
+
     /// A database that is restored from before the closing, or a partition that is gone with its rows: then
     /// what the file says is not so.
     @Test(arguments: ["restored", "closed again", "dropped", "dropped, without files"])

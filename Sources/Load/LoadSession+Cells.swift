@@ -13,6 +13,7 @@ extension LoadSession {
         try writeCells(fold, open, turn)
         if let count = fold.news?.count, count > 0, let news = fold.news?.finish(open) {
             try writeNews(news, turn)
+            newsBuffer = news
         }
         if !fold.senders.isEmpty {
             _ = try connection.statement(

@@ -31,6 +31,8 @@ struct LoadSession: ~Copyable {
     let connectSpare: () throws(LoadError) -> PostgresConnection
     /// Whether other daemons were seen in the newest turn.
     var seesOthers = false
+    /// Memory for what is written for other daemons: of a full batch there are 5 MB.
+    var newsBuffer: [UInt8] = []
     /// Written into the checkpoint row by this session; another value there fences it out.
     let epoch: SpoolID
     /// What the database had counted of the spool when it was claimed.
@@ -95,7 +97,9 @@ struct LoadSession: ~Copyable {
         }
         batch.press(picture.buttons)
         var fold = Fold(isWriting: true, testDevices: picture.testDevices)
-        if turn.hasOthers || alwaysWritesNews { fold.news = BatchNews(capacity: batch.count) }
+        if turn.hasOthers || alwaysWritesNews {
+            fold.news = BatchNews(capacity: batch.count, reusing: &newsBuffer)
+        }
         var labels = BatchLabelMap(batch)
         if isolatingRows {
             for row in 0..<batch.count where stored.decision.verdicts[row] == .stored {

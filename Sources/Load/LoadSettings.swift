@@ -1,7 +1,7 @@
 /// The limits of the loader.
 package struct LoadSettings: Sendable {
     /// Rows of one load transaction, about: a body is never split.
-    package var batchRowsMax = 50_000
+    package var batchRowsMax = 75_000
     /// Bytes of one load transaction, about: what bounds the memory when rows are large.
     package var batchBytesMax = 32 << 20
     /// How long the first event of a batch waits for more.

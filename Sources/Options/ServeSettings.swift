@@ -93,7 +93,7 @@ package struct SpoolSettings: Equatable, Sendable {
 /// The settings of the loader.
 package struct LoadSettings: Equatable, Sendable {
     /// Rows of one transaction.
-    package var batchRowsMax = 50_000
+    package var batchRowsMax = 75_000
     /// How long the first row of a batch may wait for others.
     package var batchAgeMilliseconds = 200
     /// Rows from which a partition of the event table is closed.

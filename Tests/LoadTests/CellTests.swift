@@ -433,7 +433,9 @@ import Testing
         let (writer, reader) = (OpenBox(number: 1), OpenBox(number: 1))
         var older = OlderUnits()
         var fold = Fold(isWriting: true)
-        fold.news = BatchNews(capacity: 1)
+        // Of an earlier batch, which was smaller or larger.
+        var buffer = [UInt8](repeating: 0xA5, count: Int(seed) * 4_000)
+        fold.news = BatchNews(capacity: 1, reusing: &buffer)
         var labels = BatchLabelMap(batch)
         for row in 0..<batch.count { writer.add(row, of: batch, &labels, &older, &fold) }
         let written = fold.news?.finish(writer.segment)

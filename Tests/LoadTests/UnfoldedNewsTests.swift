@@ -15,7 +15,8 @@ import Testing
         let writer = OpenBox(number: 1)
         var older = OlderUnits()
         var fold = Fold(isWriting: true)
-        fold.news = BatchNews(capacity: 1)
+        var buffer: [UInt8] = []
+        fold.news = BatchNews(capacity: 1, reusing: &buffer)
         var labels = BatchLabelMap(batch)
         for row in 0..<batch.count { writer.add(row, of: batch, &labels, &older, &fold) }
         return fold.news?.finish(writer.segment) ?? []

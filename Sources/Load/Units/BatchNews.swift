@@ -70,8 +70,14 @@ struct BatchNews {
         }
     }
 
-    init(capacity: Int) {
-        content = [UInt8](repeating: 0, count: Format.headerBytes)
+    /// - Parameters:
+    ///   - capacity: How many events to have room for.
+    ///   - buffer: Memory to use, as ``finish(_:)`` has given it for an earlier batch; empty afterwards.
+    init(capacity: Int, reusing buffer: inout [UInt8]) {
+        content = []
+        swap(&content, &buffer)
+        content.removeAll(keepingCapacity: true)
+        content.append(contentsOf: repeatElement(0, count: Format.headerBytes))
         // Inboxes, campaigns and profiles follow the events.
         content.reserveCapacity(capacity * Format.eventBytes + 64 << 10)
     }

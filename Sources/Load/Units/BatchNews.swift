@@ -204,22 +204,33 @@ struct BatchNews {
             let states = bytes.halfWord(at: at &+ 48)
             let campaign = campaigns[Int(bytes.halfWord(at: at &+ 52))]
             let profile = profiles[Int(bytes.halfWord(at: at &+ 56))]
-            let hash =
-                states & Format.hasHash != 0
-                ? Int64(bitPattern: bytes.word(at: at &+ 40)) : nil
+            let hash = propertiesHash(at, bytes)
+            let (key, content) = key(number, bytes)
             guard
                 let event = UnitEvent(
-                    key: Identity(high: bytes.word(at: at), low: bytes.word(at: at &+ 8)),
-                    unit: unit(at &+ 16, bytes), inbox: inbox(number, states, bytes),
+                    key: key, unit: unit(at &+ 16, bytes), inbox: inbox(number, states, bytes),
                     time: Int64(bitPattern: bytes.word(at: at &+ 32)), propertiesHash: hash,
                     states: states & Format.states, pattern: ProfileLabel.pattern(profile),
                     hasCampaign: !CampaignLabel.isNone(campaign.label),
                     isLate: states & Format.isLate != 0)
             else { preconditionFailure("an event of another daemon that is none") }
             return Entry(
-                event: event,
-                content: EventContent(campaign: campaign.hash, propertiesHash: hash),
-                campaign: campaign.label, profile: profile)
+                event: event, content: content, campaign: campaign.label, profile: profile)
+        }
+
+        /// The key of the event of a number, and what tells a conflict from a duplicate.
+        func key(_ number: Int, _ bytes: RawSpan) -> (Identity, EventContent) {
+            let at = place(number)
+            let campaign = campaigns[Int(bytes.halfWord(at: at &+ 52))]
+            return (
+                Identity(high: bytes.word(at: at), low: bytes.word(at: at &+ 8)),
+                EventContent(campaign: campaign.hash, propertiesHash: propertiesHash(at, bytes))
+            )
+        }
+
+        private func propertiesHash(_ at: Int, _ bytes: RawSpan) -> Int64? {
+            bytes.halfWord(at: at &+ 48) & Format.hasHash != 0
+                ? Int64(bitPattern: bytes.word(at: at &+ 40)) : nil
         }
 
         /// The message of the event of a number; 0 if it has none.

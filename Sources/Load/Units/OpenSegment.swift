@@ -135,7 +135,7 @@ struct OpenSegment: ~Copyable {
             let key = keys.key(at: slot)
             if olderKeys.count == 0 || olderKeys.slot(of: key) == nil { body(key, keys[slot]) }
         }
-        unfolded.forEachEntry { body($0.event.key, $0.content) }
+        unfolded.forEachKey(body)
     }
 
     /// Asks memory for the places of an event that will be added soon.

@@ -133,11 +133,13 @@ struct UnfoldedNews: ~Copyable {
         }
     }
 
-    /// Calls `body` with each event.
-    func forEachEntry(_ body: (BatchNews.Reader.Entry) -> Void) {
+    /// Calls `body` with the key of each event, and what tells a conflict from a duplicate.
+    func forEachKey(_ body: (Identity, EventContent) -> Void) {
         for part in parts {
+            let bytes = part.bytes.rawSpan
             for number in 0..<part.reader.count where !links[part.first &+ number].isGone {
-                body(part.reader.entry(number, part.bytes.rawSpan))
+                let (key, content) = part.reader.key(number, bytes)
+                body(key, content)
             }
         }
     }
